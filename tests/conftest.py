@@ -1,0 +1,114 @@
+"""What holds for every test: it stays on this machine, leaves nothing behind, and is never skipped
+in CI. A whole run ends by telling which rules and behaviours have a test.
+"""
+
+import gc
+import logging
+import os
+from collections.abc import Generator, Iterator
+
+import pytest
+from hypothesis import settings
+
+from tests.behaviours import Coverage
+from tests.isolation import stay_on_this_machine
+
+IN_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
+
+# A busy machine makes deadlines lie, and a red run must be the same red for everyone.
+settings.register_profile("retinue", deadline=None, derandomize=True, database=None)
+settings.load_profile("retinue")
+
+
+class Complaints(logging.Handler):
+    """What asyncio can only log: an exception that nobody retrieved, a task that was dropped."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self._texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._texts.append(record.getMessage())
+
+    def take(self) -> list[str]:
+        """The complaints since the last time; they are forgotten here."""
+        texts, self._texts = self._texts, []
+        return texts
+
+
+_complaints = Complaints()
+_coverage = pytest.StashKey[Coverage]()
+
+
+def pytest_configure() -> None:
+    logging.getLogger("asyncio").addHandler(_complaints)
+
+
+def pytest_unconfigure() -> None:
+    logging.getLogger("asyncio").removeHandler(_complaints)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def on_this_machine_only() -> Iterator[None]:
+    """Whatever leaves the loopback interface fails."""
+    with pytest.MonkeyPatch.context() as patch:
+        stay_on_this_machine(patch)
+        yield
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown() -> Generator[None, object, object]:
+    """Fails a test that left something which asyncio complains of."""
+    result = yield
+    # Young garbage is enough: what a test made has not grown old yet.
+    gc.collect(1)
+    left = _complaints.take()
+    if left:
+        pytest.fail("asyncio complains after this test:\n" + "\n".join(left), pytrace=False)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A skipped or expected failure is a failure in CI: there, all tests can run."""
+    report = yield
+    if IN_CI and report.skipped:
+        report.outcome = "failed"
+        report.longrepr = f"{report.nodeid} was skipped; in CI every test runs."
+        vars(report).pop("wasxfail", None)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """The same for a module that skips itself."""
+    report = yield
+    if IN_CI and report.skipped:
+        report.outcome = "failed"
+        report.longrepr = f"{report.nodeid} was skipped; in CI every test runs."
+    return report
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Gathers the ids that tests cite. An id that does not exist stops the run."""
+    coverage = config.stash[_coverage] = Coverage()
+    for item in items:
+        for marker in item.iter_markers():
+            if marker.name in ("rule", "behaviour"):
+                for cited in marker.args:
+                    coverage.cite(marker.name, cited, item.nodeid)
+    if coverage.unknown:
+        raise pytest.UsageError(*coverage.unknown)
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Prints what is covered, when nothing was left out of the run."""
+    narrowed = config.option.keyword or config.option.markexpr
+    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not narrowed
+    if not whole or _coverage not in config.stash:
+        return
+    terminalreporter.section("covered")
+    for line in config.stash[_coverage].lines():
+        terminalreporter.line(line)
