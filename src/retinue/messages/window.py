@@ -1,0 +1,113 @@
+"""Views of a transcript that fit a budget, and the healing of calls without a result.
+
+Pure functions over messages. A view is cut at turn starts; the log behind it keeps everything.
+"""
+
+from collections.abc import Callable, Sequence
+
+from retinue.messages.message import Message, tool_result
+from retinue.messages.parts import Text, ToolResult
+
+Size = Callable[[Message], int]
+"""What a message weighs: 1 for a window by messages, its tokens for one by tokens."""
+
+
+def is_question(message: Message) -> bool:
+    """Whether somebody asked this, rather than a layer on the way."""
+    return message.role == "user" and message.origin == ""
+
+
+def turns(messages: Sequence[Message]) -> list[tuple[Message, ...]]:
+    """The messages in pieces that start with a question (or the system messages before it)."""
+    starts = [
+        at
+        for at, message in enumerate(messages)
+        if at == 0 or (_opens(message) and not _opens(messages[at - 1]))
+    ]
+    ends = [*starts[1:], len(messages)]
+    return [tuple(messages[a:b]) for a, b in zip(starts, ends, strict=True)]
+
+
+def exchanges(turn: Sequence[Message]) -> list[tuple[Message, ...]]:
+    """A turn in pieces that must not be torn: each call with its results is one."""
+    pieces: list[list[Message]] = []
+    for message in turn:
+        if message.role == "tool" and pieces:
+            pieces[-1].append(message)
+        else:
+            pieces.append([message])
+    return [tuple(piece) for piece in pieces]
+
+
+def fit(
+    history: Sequence[Message], current: Sequence[Message], limit: int, size: Size
+) -> tuple[Message, ...]:
+    """The messages that fit into `limit`, the latest ones first to be kept (R-MEM-4).
+
+    Whole turns of the history go, the oldest first. If the current turn alone is too large, its
+    oldest calls go with their results. Its questions and its last exchange always stay, so the
+    view may be larger than the limit when they are.
+
+    Args:
+        history: the messages of earlier turns.
+        current: the messages of this turn.
+        limit: the budget, in the unit of `size`.
+        size: what a message weighs.
+    """
+    room = limit - sum(map(size, current))
+    if room < 0:
+        return _trimmed(current, limit, size)
+    kept: list[tuple[Message, ...]] = []
+    for turn in reversed(turns(history)):
+        room -= sum(map(size, turn))
+        if room < 0:
+            break
+        kept.append(turn)
+    return (*(message for turn in reversed(kept) for message in turn), *current)
+
+
+def heal(messages: Sequence[Message], why: str) -> tuple[Message, ...]:
+    """The messages with a result for every call (R-MEM-5).
+
+    A missing result stands behind the results that are there, and says `why`.
+    """
+    done = {result.call_id for message in messages for result in message.tool_results}
+    healed: list[Message] = []
+    owed: list[Message] = []
+    for message in messages:
+        if owed and message.role != "tool":
+            healed += owed
+            owed = []
+        healed.append(message)
+        owed += [
+            tool_result(ToolResult(call.id, call.name, (Text(why),), ok=False)).with_(
+                origin="healed"
+            )
+            for call in message.tool_calls
+            if call.id not in done
+        ]
+    return (*healed, *owed)
+
+
+def _opens(message: Message) -> bool:
+    return is_question(message) or message.role == "system"
+
+
+def _trimmed(current: Sequence[Message], limit: int, size: Size) -> tuple[Message, ...]:
+    pieces = exchanges(current)
+    room = limit - sum(size(m) for piece in pieces if _stays(piece) for m in piece)
+    kept: set[int] = set()
+    for at in range(len(pieces) - 1, -1, -1):
+        if _stays(pieces[at]):
+            kept.add(at)
+            continue
+        room -= sum(map(size, pieces[at]))
+        if room >= 0 or at == len(pieces) - 1:
+            kept.add(at)
+        else:
+            room = -1  # what is older goes too, so that the view has no hole in it
+    return tuple(m for at, piece in enumerate(pieces) if at in kept for m in piece)
+
+
+def _stays(piece: Sequence[Message]) -> bool:
+    return piece[0].role in ("user", "system")
