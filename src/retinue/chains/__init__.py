@@ -1,0 +1,29 @@
+"""The onion, the requests that go through it, and the stream that comes out of it.
+
+Read `onion.py` first. Nothing here does I/O or knows a model.
+"""
+
+from retinue.chains.advisor import Advisor, Layer, hooks_of, name_of
+from retinue.chains.assembly import Explanation, LayerView, OnionWarning, assemble
+from retinue.chains.events import Status
+from retinue.chains.onion import CallNext, Hook, compose
+from retinue.chains.output import Output
+from retinue.chains.requests import (
+    ChatRequest,
+    Request,
+    RoundRequest,
+    ToolRequest,
+    TurnRequest,
+)
+from retinue.chains.responses import ChatResponse, RoundResponse, Spent, TurnResponse
+from retinue.chains.scope import Journal, Scope
+from retinue.chains.send import Delivery, Transform
+from retinue.chains.settings import Settings
+from retinue.chains.state import Slot
+
+__all__ = [
+    "Advisor", "CallNext", "ChatRequest", "ChatResponse", "Delivery", "Explanation", "Hook",
+    "Journal", "Layer", "LayerView", "OnionWarning", "Output", "Request", "RoundRequest",
+    "RoundResponse", "Scope", "Settings", "Slot", "Spent", "Status", "ToolRequest", "Transform",
+    "TurnRequest", "TurnResponse", "assemble", "compose", "hooks_of", "name_of",
+]  # fmt: skip

@@ -1,0 +1,166 @@
+"""Lists of advisors: put together from several sources, checked, and shown (R-ONION-8 to -10)."""
+
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from retinue.chains.advisor import TRAITS, check_advisor, hooks_of, name_of
+from retinue.errors import ConfigError
+
+
+class OnionWarning(UserWarning):
+    """The onion will work, but probably not as it was meant."""
+
+
+_REFUSED: Final[Sequence[tuple[str, str, str]]] = (
+    ("memory", "memory", "both keep the conversation, so every message would be sent twice"),
+    ("holds", "validates-stream", "the inner one would check text that the outer one still holds"),
+    ("forwards", "holds", "the outer one would forward only what the inner one has released"),
+)
+"""Pairs of traits, outer and inner, that cannot work together."""
+
+_DOUBTED: Final[Sequence[tuple[str, str, str]]] = (
+    ("retries", "swallows", "the outer one never sees the errors that it should retry"),
+)
+"""Pairs of traits, outer and inner, that are probably a mistake."""
+
+
+def assemble(*sources: Iterable[object]) -> list[object]:
+    """One list out of several: the defaults of a deployment, plug-ins, the application.
+
+    Sorted by `advisor.order`, stably: of equal orders, the earlier source comes first. An advisor
+    without an order stays behind the one that it follows in its own source; at the head of a
+    source it stays before the first that has an order; a source with no orders at all comes last,
+    as it is.
+    """
+    placed: list[tuple[float, object]] = []
+    for source in sources:
+        advisors = list(source)
+        orders = [getattr(advisor, "order", None) for advisor in advisors]
+        place = next((float(order) for order in orders if order is not None), float("inf"))
+        for advisor, order in zip(advisors, orders, strict=True):
+            place = place if order is None else float(order)
+            placed.append((place, advisor))
+    return [advisor for _, advisor in sorted(placed, key=lambda pair: pair[0])]
+
+
+def check(advisors: Sequence[object]) -> list[str]:
+    """Refuses an onion that cannot work; gives warnings about what is likely wrong (R-ONION-9).
+
+    Raises:
+        ConfigError: naming the layer, or both layers, and what to do.
+    """
+    for number, advisor in enumerate(advisors, 1):
+        check_advisor(advisor, number)
+    for at, advisor in enumerate(advisors):
+        if any(advisor is other for other in advisors[:at]):
+            raise ConfigError(
+                f"The advisor {name_of(advisor)} stands in the list twice; make a second object if"
+                " it is meant to work twice."
+            )
+    for outer, inner, why in _pairs(advisors, _REFUSED):
+        raise ConfigError(
+            f"{outer} outside {inner} cannot work: {why}. Change the order or drop one."
+        )
+    return [
+        f"{outer} stands outside {inner}: {why}. Swap them."
+        for outer, inner, why in _pairs(advisors, _DOUBTED)
+    ]
+
+
+def warn(messages: Iterable[str]) -> None:
+    """Shows warnings where the agent is built."""
+    for message in messages:
+        warnings.warn(message, OnionWarning, stacklevel=4)
+
+
+def _pairs(
+    advisors: Sequence[object], rules: Sequence[tuple[str, str, str]]
+) -> Iterable[tuple[str, str, str]]:
+    traits: list[frozenset[str]] = [frozenset(getattr(a, "traits", ())) for a in advisors]
+    for at, outer in enumerate(advisors):
+        for below in range(at + 1, len(advisors)):
+            for first, second, why in rules:
+                if first in traits[at] and second in traits[below]:
+                    yield name_of(outer), name_of(advisors[below]), why
+
+
+class LayerView(Struct, frozen=True):
+    """One layer as `explain()` shows it.
+
+    Attributes:
+        name: how it is called.
+        hooks: which hooks it has.
+        source: the module and class it comes from.
+        order: its number for `assemble`, or None.
+        notes: what its traits mean for the answer.
+    """
+
+    name: str
+    hooks: tuple[str, ...]
+    source: str
+    order: int | None
+    notes: tuple[str, ...]
+
+
+class Explanation(Struct, frozen=True):
+    """An agent's onion as data; `print` it for the picture.
+
+    Attributes:
+        agent: the agent's name.
+        model: provider and name of its model.
+        layers: the advisors, the outermost first.
+        tools: names of the tools.
+        warnings: what is probably wrong.
+    """
+
+    agent: str
+    model: str
+    layers: tuple[LayerView, ...]
+    tools: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    def chain(self, hook: str) -> tuple[str, ...]:
+        """The names of the layers of one hook, from the outside in."""
+        return tuple(layer.name for layer in self.layers if hook in layer.hooks)
+
+    def __str__(self) -> str:
+        lines = [f"{self.agent}"]
+        indent = ""
+        for hook, what in _PICTURE:
+            lines.append(
+                f"{indent}└─ {hook:<6} {_arrows(self.chain(hook)) or '·':<40}  {what}".rstrip()
+            )
+            indent += "   "
+        sends = _arrows(tuple(reversed(self.chain("stream"))))
+        lines.append(f"{indent}└─ {self.model}{f' ─ {sends} →' if sends else ' →'} reader")
+        tools = ", ".join(self.tools) or "none"
+        lines.append(f"   └─ tool   {_arrows(self.chain('tool')) or '·'}  → {tools}")
+        lines.extend(f"   · {layer.name}: {note}" for layer in self.layers for note in layer.notes)
+        lines.extend(f"   ! {warning}" for warning in self.warnings)
+        return "\n".join(lines)
+
+
+_PICTURE: Final = (
+    ("turn", "once per user request"),
+    ("round", "once per round"),
+    ("chat", "once per model call"),
+)
+
+
+def _arrows(names: Sequence[str]) -> str:
+    return " → ".join(names)
+
+
+def view(advisor: object) -> LayerView:
+    """One advisor as `explain()` shows it."""
+    kind: type[Any] = type(advisor)
+    return LayerView(
+        name_of(advisor),
+        hooks_of(advisor),
+        f"{kind.__module__}:{kind.__qualname__}",
+        getattr(advisor, "order", None),
+        tuple(TRAITS[trait] for trait in sorted(getattr(advisor, "traits", ()))),
+    )

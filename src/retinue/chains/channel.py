@@ -1,0 +1,89 @@
+"""The bounded buffer between a turn and its reader (R-STREAM-6).
+
+Events are numbered as they are put in. `put` never waits; whoever produces without end awaits
+`drain` when the buffer is `full`, so a slow reader slows the producer. When the reader is gone,
+events are dropped and nobody waits.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator
+from typing import Final
+
+from retinue.chains.events import Event
+
+LIMIT: Final = 256
+"""Events that may wait for the reader before the producer does."""
+
+
+class Channel:
+    """One turn's way to its reader; sub-agents write to it too."""
+
+    __slots__ = ("_buffer", "_closed", "_limit", "_reader", "_writers", "full", "open", "seq")
+
+    def __init__(self, limit: int = LIMIT) -> None:
+        self._buffer: deque[Event] = deque()
+        self._limit = limit
+        self._reader: asyncio.Future[None] | None = None
+        self._writers: list[asyncio.Future[None]] = []
+        self._closed = False
+        self.full = False
+        self.open = True
+        self.seq = 0
+
+    def put(self, event: Event) -> None:
+        """Hands an event over. Its number must be `seq + 1`, and `seq` moves on to it."""
+        self.seq = event.seq
+        if not self.open:
+            return
+        buffer = self._buffer
+        buffer.append(event)
+        if len(buffer) >= self._limit:
+            self.full = True
+        if self._reader is not None:
+            _wake(self._reader)
+            self._reader = None
+
+    async def drain(self) -> None:
+        """Waits until the reader has caught up, or has left."""
+        while self.full:
+            writer = asyncio.get_running_loop().create_future()
+            self._writers.append(writer)
+            await writer
+
+    def close(self) -> None:
+        """No more events will come; the reader ends when it has read what is there."""
+        self._closed = True
+        if self._reader is not None:
+            _wake(self._reader)
+            self._reader = None
+
+    def abandon(self) -> None:
+        """The reader has left: what waits is dropped, and producers go on."""
+        self.open = False
+        self._buffer.clear()
+        self._release()
+
+    async def read(self) -> AsyncGenerator[Event]:
+        """The events, as they come, until the channel is closed."""
+        buffer = self._buffer
+        while True:
+            while buffer:
+                yield buffer.popleft()
+            if self.full:
+                self._release()
+            if self._closed:
+                return
+            self._reader = asyncio.get_running_loop().create_future()
+            await self._reader
+
+    def _release(self) -> None:
+        self.full = False
+        for writer in self._writers:
+            _wake(writer)
+        self._writers.clear()
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

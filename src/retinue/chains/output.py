@@ -1,0 +1,96 @@
+"""The form that a final answer must have, and how it is read."""
+
+import dataclasses
+import re
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from retinue.errors import ConfigError, OutputError
+
+
+class Output(Struct, frozen=True):
+    """The form that the final answer must have. `Output.of` makes one.
+
+    Attributes:
+        schema: JSON Schema of it.
+        name: what the provider is told it is called.
+        type: the Python type that the answer is read as, or None for plain JSON values.
+    """
+
+    schema: Mapping[str, Any]
+    name: str = "answer"
+    type: Any = None
+
+    @classmethod
+    def of(cls, form: Any) -> "Output":
+        """The form for a type (pydantic, dataclass, TypedDict, msgspec, plain) or a JSON Schema.
+
+        Raises:
+            ConfigError: no schema can be made of it.
+        """
+        if isinstance(form, Output):
+            return form
+        if isinstance(form, Mapping):
+            schema: dict[str, Any] = dict(form)  # pyright: ignore[reportUnknownArgumentType]
+            return cls(schema, _word(str(schema.get("title") or "answer")))
+        name = _word(getattr(form, "__name__", "answer"))
+        try:
+            return cls(_schema(form), name, form)
+        except Exception as error:
+            raise ConfigError(f"No JSON Schema can be made of the output type {form!r}.") from error
+
+    def read(self, text: str) -> Any:
+        """The answer as a value of the type.
+
+        Raises:
+            OutputError: the text does not fit; the message says where and why.
+        """
+        try:
+            if self.type is None:
+                return msgspec.json.decode(text)
+            if _is_pydantic(self.type):
+                return _adapter(self.type).validate_json(text)
+            return msgspec.json.decode(text, type=self.type)
+        except ValueError as error:
+            raise OutputError(
+                f"The answer is no {self.name}: {error}. The answer began {text[:80]!r}."
+            ) from error
+
+
+def _schema(form: Any) -> Mapping[str, Any]:
+    if _is_pydantic(form):
+        return _adapter(form).json_schema()
+    (schema,), parts = msgspec.json.schema_components((form,), ref_template="#/$defs/{name}")
+    if set(schema) == {"$ref"}:
+        name = schema["$ref"].rpartition("/")[2]
+        schema = parts.pop(name) if _once(name, parts) else schema
+    if dataclasses.is_dataclass(form) or (isinstance(form, type) and issubclass(form, Struct)):
+        schema = {"additionalProperties": False, **schema}
+    return {**schema, "$defs": parts} if parts else schema
+
+
+def _once(name: str, parts: Mapping[str, Any]) -> bool:
+    return f'"#/$defs/{name}"' not in msgspec.json.encode(parts).decode()
+
+
+def _is_pydantic(form: Any) -> bool:
+    pydantic = sys.modules.get("pydantic")
+    if pydantic is None:
+        return False
+    return isinstance(form, type) and (
+        issubclass(form, pydantic.BaseModel) or hasattr(form, "__pydantic_fields__")
+    )
+
+
+def _adapter(form: Any) -> Any:
+    import pydantic
+
+    return pydantic.TypeAdapter(form)
+
+
+def _word(name: str) -> str:
+    return re.sub(r"[^a-zA-Z0-9_-]+", "_", name)[:64] or "answer"

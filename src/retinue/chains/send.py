@@ -1,0 +1,249 @@
+"""Stream transforms, and the delivery of what one model call sends (R-STREAM-2, -3).
+
+    model → transforms, the innermost first → the message that is logged
+          → transforms that are `delivery_only` → the message that is returned → the reader
+
+A transform is an object with `feed(delta)`, which gives the deltas to go on with (none, one or
+many), and `flush()`, which gives what it still holds when the model has ended normally. It is
+made anew for each model call, so its state is its own. It sees text and reasoning only: calls,
+usage and the finish reason pass by, so that what is shown of a call is what runs.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Final, Protocol
+
+from retinue.chains import events
+from retinue.chains.channel import Channel
+from retinue.chains.scope import Scope
+from retinue.messages import (
+    Accumulator,
+    Delta,
+    Message,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    Usage,
+)
+
+BYTES_PER_TOKEN: Final = 4
+"""A rough measure, for stopping a stream near its budget before the provider has counted."""
+
+
+class Transform(Protocol):
+    """Changes the text and the reasoning of one model call on their way.
+
+    A transform with an attribute `delivery_only = True` changes what is shown and returned, while
+    the log keeps what the model said; it comes after all others.
+    """
+
+    def feed(self, delta: Delta, /) -> Iterable[Delta]:
+        """Takes one delta and gives those to go on with. An unknown kind goes on as it is."""
+        ...
+
+    def flush(self) -> Iterable[Delta] | Awaitable[Iterable[Delta]]:
+        """The model has ended normally: gives what is still held. Never called after an error."""
+        ...
+
+
+class Collector:
+    """Takes what a model sends and shows it to nobody.
+
+    Attributes:
+        started: whether anything has come that a retry could not take back unnoticed.
+    """
+
+    __slots__ = ("_answer", "started")
+
+    def __init__(self) -> None:
+        self.started = False
+        self._answer = Accumulator()
+
+    async def __call__(self, delta: Delta) -> None:
+        """Takes one delta."""
+        self.started = True
+        self._answer.add(delta)
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the provider has reported so far."""
+        return self._answer.usage
+
+    def message(
+        self, *, model: str | None = None, provider: str | None = None, partial: bool = False
+    ) -> Message:
+        """The answer so far."""
+        return self._answer.message(model=model, provider=provider, partial=partial)
+
+
+class Delivery:
+    """One model call's way out. A model calls it with each delta: `await send(delta)`.
+
+    Attributes:
+        attempt: its number.
+        started: whether anything has come that a retry could not take back unnoticed.
+        closed: whether the text stands whatever comes, as words said before a tool call do.
+    """
+
+    __slots__ = (
+        "_budget", "_bytes", "_called", "_channel", "_discarded", "_feeds", "_held", "_logged",
+        "_scope", "_shown", "_split", "_transforms", "attempt", "closed", "started",
+    )  # fmt: skip
+
+    def __init__(self, scope: Scope, transforms: Sequence[Transform] = ()) -> None:
+        before = scope.standing
+        if before is not None and not before.closed:
+            before.discard("the model was asked again")
+        scope.attempt += 1
+        scope.standing = self
+        self.attempt = scope.attempt
+        self.started = False
+        self.closed = False
+        self._called = False
+        self._scope = scope
+        self._channel: Channel | None = scope.channel
+        self._discarded = False
+        self._held: list[str] | None = [] if scope.final_only and scope.channel else None
+        plain = [t for t in transforms if not getattr(t, "delivery_only", False)]
+        late = [t for t in transforms if getattr(t, "delivery_only", False)]
+        self._transforms = plain + late
+        self._feeds = [t.feed for t in self._transforms]
+        self._split = len(plain)
+        self._shown = Accumulator()
+        self._logged = Accumulator() if late else self._shown
+        self._budget = None if scope.token_limit is None else scope.token_limit - scope.tokens
+        self._bytes = 0
+        scope.emit(events.AttemptStarted)
+
+    async def __call__(self, delta: Delta) -> None:
+        """Takes one delta; waits if the reader is behind."""
+        if isinstance(delta, (TextDelta, ThinkingDelta)):
+            self.started = True
+            if self._feeds:
+                self._feed(delta)
+            else:
+                self._take(delta)
+            if self._budget is not None:
+                self._spend(delta)
+        else:
+            if isinstance(delta, ToolCallDelta):
+                self.started = self._called = True
+            if self._logged is not self._shown:
+                self._logged.add(delta)
+            self._take(delta)
+        channel = self._channel
+        if channel is not None and channel.full:
+            await channel.drain()
+
+    async def finish(self) -> None:
+        """The model has ended normally: transforms give what they hold, from the innermost on."""
+        for at, transform in enumerate(self._transforms):
+            tail = transform.flush()
+            if isinstance(tail, Awaitable):
+                tail = await tail
+            self._pass_on(tuple(tail), at + 1)
+        if self._held is not None:
+            held, self._held = self._held, None
+            if held and not self._called:
+                self._emit(events.TextChunk, "".join(held))
+
+    @property
+    def text(self) -> str:
+        """The text that stands delivered."""
+        return "" if self._discarded else self._shown.text
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the provider has reported so far."""
+        return self._shown.usage
+
+    @property
+    def estimate(self) -> int:
+        """Output tokens so far, by their length; counted only where a token limit is set."""
+        return self._bytes // BYTES_PER_TOKEN
+
+    def message(
+        self, *, model: str | None = None, provider: str | None = None, partial: bool = False
+    ) -> Message:
+        """The answer as it was shown. Where the log has it otherwise, the scope is told."""
+        shown = self._shown.message(model=model, provider=provider, partial=partial)
+        if self._logged is not self._shown:
+            logged = self._logged.message(model=model, provider=provider, partial=partial)
+            self._scope.originals[shown.id] = (shown, logged.with_(id=shown.id))
+        return shown
+
+    def discard(self, reason: str) -> None:
+        """Takes back what the reader was shown of this attempt."""
+        if self._discarded or self.closed:
+            return
+        self._discarded = True
+        if self._channel is not None:
+            self._emit(events.AttemptDiscarded, reason)
+
+    def say(self, text: str) -> None:
+        """Delivers a text that no model sent."""
+        self._take(TextDelta(text))
+
+    def _feed(self, delta: Delta) -> None:
+        """One delta through all transforms; one that gives one is the case to be quick in."""
+        for at, feed in enumerate(self._feeds):
+            if at == self._split:
+                self._logged.add(delta)
+            out = feed(delta)
+            if not (isinstance(out, tuple) and len(out) == 1):
+                self._pass_on(out, at + 1)
+                return
+            delta = out[0]
+        self._take(delta)
+
+    def _pass_on(self, batch: Iterable[Delta], start: int) -> None:
+        """Any number of deltas through the transforms from `start` on."""
+        for at in range(start, len(self._feeds)):
+            if at == self._split:
+                batch = tuple(batch)
+                for delta in batch:
+                    self._logged.add(delta)
+            feed = self._feeds[at]
+            batch = [out for delta in batch for out in feed(delta)]
+        for delta in batch:
+            self._take(delta)
+
+    def _take(self, delta: Delta) -> None:
+        self._shown.add(delta)
+        if self._channel is None or self._discarded:
+            return
+        if isinstance(delta, TextDelta):
+            if self._held is None:
+                self._emit(events.TextChunk, delta.text)
+            else:
+                self._held.append(delta.text)
+        elif isinstance(delta, ThinkingDelta):
+            if delta.text:
+                self._emit(events.ThinkingChunk, delta.text)
+        elif isinstance(delta, ToolCallDelta):
+            self._emit(events.ToolArguments, delta.index, delta.id, delta.name, delta.arguments)
+
+    def _emit(self, kind: Callable[..., events.Event], *fields: object) -> None:
+        channel = self._channel
+        if channel is not None:
+            scope = self._scope
+            channel.put(kind(channel.seq + 1, scope.round, self.attempt, scope.path, *fields))
+
+    def _spend(self, delta: TextDelta | ThinkingDelta) -> None:
+        text = delta.text
+        self._bytes += len(text) if text.isascii() else len(text.encode())
+        if self._budget is not None and self.estimate >= self._budget:
+            limit = self._scope.token_limit
+            self._scope.interrupt("limit", f"The budget of {limit} tokens is used up.")
+
+
+def settle(scope: Scope, text: str, reason: str) -> None:
+    """Sees to it that the reader holds `text` as the last attempt (R-STREAM-8)."""
+    if scope.channel is None:
+        return
+    standing = scope.standing
+    if ("" if standing is None else standing.text) == text:
+        return
+    if standing is not None:
+        standing.discard(reason)
+    if text:
+        Delivery(scope).say(text)
