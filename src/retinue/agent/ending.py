@@ -1,0 +1,92 @@
+"""How turns end: in their course, cut off, or with an answer that a layer has changed."""
+
+from retinue.agent.barrier import close_calls
+from retinue.chains import RoundResponse, Scope, Status, TurnRequest, TurnResponse
+from retinue.chains.send import settle
+from retinue.messages import Message
+
+
+def ended(
+    request: TurnRequest, answer: RoundResponse | None, status: Status, reason: str | None
+) -> TurnResponse:
+    """The response of the loop after its last round, or before its first."""
+    scope = request.scope
+    return TurnResponse(
+        id=scope.id,
+        status=status,
+        message=None if answer is None else answer.message,
+        messages=scope.transcript,
+        usage=scope.usage,
+        spent=tuple(scope.spent),
+        rounds=scope.round,
+        reason=reason,
+        blocked_by=None if answer is None else answer.blocked_by,
+        conversation=request.conversation,
+        state=request.state if answer is None else answer.state,
+        context=request.context,
+        form=request.output,
+    )
+
+
+async def cut_off(
+    request: TurnRequest, status: Status, reason: str, error: BaseException | None = None
+) -> TurnResponse:
+    """The response of a turn that was stopped: all that came is kept, no call is left open."""
+    scope = request.scope
+    messages = scope.transcript or request.messages
+    if scope.partial is not None:
+        messages = (*messages, scope.logged(scope.partial))
+    messages = close_calls(messages, scope.results, f"Not finished. {reason}")
+    response = ended(request, None, status, reason).with_(
+        message=_last_said(scope), messages=messages, error=error
+    )
+    await scope.record(messages)
+    return response
+
+
+def _last_said(scope: Scope) -> Message | None:
+    """The message whose text the reader holds."""
+    if scope.partial is not None or scope.standing is None or not scope.standing.text:
+        return scope.partial
+    said = (message for message in reversed(scope.transcript) if message.role == "assistant")
+    return next(said, None)
+
+
+async def agree(scope: Scope, response: TurnResponse) -> TurnResponse:
+    """Shown = returned = stored, also where a turn layer had the last word (R-STREAM-3, -8)."""
+    if response.status == "completed":
+        response = await _correct_log(scope, response)
+    elif response.status == "blocked" and scope.recorded:
+        kept = {message.id for message in response.messages}
+        scope.supersede(m.id for m in scope.transcript if m.id not in kept)
+        await scope.record(scope.transcript)
+    settle(scope, response.text, "a layer changed the answer")
+    return response.with_(usage=scope.usage, spent=tuple(scope.spent), rounds=scope.round)
+
+
+async def _correct_log(scope: Scope, response: TurnResponse) -> TurnResponse:
+    final, messages = response.message, response.messages
+    if final is None or (messages and messages[-1] is final and messages is scope.transcript):
+        return response
+    shown, _ = scope.originals.get(final.id, (None, None))
+    if shown is not final:
+        final, messages = _in_place(scope, final, messages)
+    if messages is not scope.transcript:
+        before = {message.id: message for message in scope.transcript}
+        await scope.record(messages)
+        if final.id in before and before[final.id] is not final:
+            await scope.revise(final)
+    return response.with_(message=final, messages=messages)
+
+
+def _in_place(
+    scope: Scope, final: Message, messages: tuple[Message, ...]
+) -> tuple[Message, tuple[Message, ...]]:
+    """The answer in its place in the transcript: where it stood, or where the loop's answer did."""
+    ids = {message.id for message in messages}
+    replaced = None if scope.finished is None else scope.finished.message
+    if final.id not in ids and replaced is not None and replaced.id in ids:
+        final = final.with_(id=replaced.id)
+    if final.id not in ids:
+        return final, (*messages, final)
+    return final, tuple(final if message.id == final.id else message for message in messages)

@@ -1,0 +1,69 @@
+"""What a turn may use up (R-LOOP-3), and the watch on calls that repeat themselves."""
+
+from msgspec import Struct, structs
+
+from retinue.chains import RoundResponse
+from retinue.errors import ConfigError
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """Limits of one turn. Reaching one ends the turn with status "limit"; it does not raise.
+
+    Attributes:
+        rounds: model calls with their tools; a re-entry starts anew. Default 10.
+        seconds: wall-clock time of the whole turn, or None.
+        tokens: input and output tokens of the whole turn, or None. While an answer streams, its
+            tokens are estimated at four bytes each.
+        cost: US dollars of the whole turn, or None; needs the extra `prices`.
+        repeats: how many rounds in a row may ask for the same calls and get the same results.
+    """
+
+    rounds: int = 10
+    seconds: float | None = None
+    tokens: int | None = None
+    cost: float | None = None
+    repeats: int = 5
+
+    def check(self) -> None:
+        """Refuses limits that nothing could run under.
+
+        Raises:
+            ConfigError: naming the limit.
+        """
+        for name, value in structs.asdict(self).items():
+            if value is None and name in ("seconds", "tokens", "cost"):
+                continue
+            if not isinstance(value, (int, float)) or isinstance(value, bool) or value <= 0:
+                raise ConfigError(f"Limits({name}={value!r}): a limit is a number above 0.")
+
+    @property
+    def no_round_left(self) -> str:
+        """The reason given when the rounds are used up."""
+        return f"The limit of {self.rounds} rounds is reached."
+
+    @property
+    def repeated(self) -> str:
+        """The reason given when the model goes round in circles."""
+        return f"The same calls gave the same results in {self.repeats} rounds running."
+
+
+class Repeats:
+    """Counts rounds that ask for the same calls and get the same results."""
+
+    __slots__ = ("_count", "_last", "_limit")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._last: object = None
+        self._count = 0
+
+    def again(self, answer: RoundResponse) -> bool:
+        """Whether this round was one too many of the same."""
+        calls = () if answer.message is None else answer.message.tool_calls
+        this = (
+            [(call.name, call.arguments) for call in calls],
+            [one.result.parts for one in answer.results],
+        )
+        self._count = self._count + 1 if this == self._last else 1
+        self._last = this
+        return self._count >= self._limit

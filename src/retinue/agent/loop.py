@@ -1,0 +1,197 @@
+"""The turn loop: model, tools, model, until there is an answer (R-LOOP-1).
+
+The loop knows no advisor. It is the core of the turn and round onions; `chat.py` and `batch.py`
+are the cores of the other two. Each onion is composed once. Streaming or not is only whether the
+scope has a reader.
+"""
+
+import asyncio
+
+from msgspec import structs
+
+from retinue.agent.barrier import barrier, close_calls
+from retinue.agent.batch import Batch
+from retinue.agent.chat import Chat
+from retinue.agent.ending import cut_off, ended
+from retinue.agent.limits import Repeats
+from retinue.agent.phases import Course, Phase
+from retinue.agent.plan import Plan
+from retinue.chains import (
+    ChatRequest,
+    ChatResponse,
+    RoundRequest,
+    RoundResponse,
+    Settings,
+    Status,
+    TurnRequest,
+    TurnResponse,
+    compose,
+    events,
+)
+from retinue.chains.send import settle
+from retinue.errors import ConfigError
+from retinue.messages import Message
+
+
+class Loop:
+    """Runs turns. One loop serves any number of them at once; it holds nothing of any.
+
+    Attributes:
+        turn: the turn onion with the loop as its core.
+        consult: a model call on the side.
+    """
+
+    __slots__ = ("_batch", "_chat", "_plan", "_round", "consult", "turn")
+
+    def __init__(self, plan: Plan) -> None:
+        chat = Chat(plan)
+        self._plan = plan
+        self._batch = Batch(plan)
+        self._chat = compose(plan.layers("chat"), chat.ask)
+        self._round = compose(plan.layers("round"), self._run_round)
+        self.turn = compose(plan.layers("turn"), self._run_turn)
+        self.consult = chat.consult
+
+    async def _run_turn(self, request: TurnRequest) -> TurnResponse:
+        scope = request.scope
+        before = scope.finished
+        if before is not None and before.status != "completed":
+            raise ConfigError(
+                f"The turn ended as {before.status}; a layer must pass that on, not call its inner"
+                " layers again."
+            )
+        scope.transcript = request.messages
+        try:
+            response = await self._run_rounds(request)
+        except asyncio.CancelledError:
+            halted = scope.absorb()
+            if halted is None or halted.status != "limit":
+                raise
+            response = await cut_off(request, "limit", halted.reason)
+        scope.finished = response
+        return response
+
+    async def _run_rounds(self, request: TurnRequest) -> TurnResponse:
+        plan, scope = self._plan, request.scope
+        instructions = (*await plan.instruct(request), *request.instructions)
+        messages, state, settings = request.messages, request.state, request.settings
+        repeats = Repeats(plan.limits.repeats)
+        last: RoundResponse | None = None
+        for remaining in range(plan.limits.rounds - 1, -1, -1):
+            reason = plan.over_budget(scope)
+            if reason is not None:
+                return ended(request, last, "limit", reason)
+            scope.round += 1
+            scope.emit(events.RoundStarted)
+            answer: RoundResponse = await self._round(
+                RoundRequest(
+                    scope=scope,
+                    state=state,
+                    context=request.context,
+                    turn=request,
+                    round=scope.round,
+                    messages=messages,
+                    remaining=remaining,
+                    instructions=instructions,
+                    tools=request.tools,
+                    settings=settings,
+                    output=request.output,
+                )
+            )
+            messages, state = answer.messages, answer.state
+            scope.transcript = messages
+            if answer.status is not None:
+                return ended(request, answer, answer.status, answer.reason)
+            if repeats.again(answer):
+                return ended(request, answer, "limit", plan.limits.repeated)
+            settings, last = _freed(settings), answer
+        return ended(request, last, "limit", plan.limits.no_round_left)
+
+    async def _run_round(self, request: RoundRequest) -> RoundResponse:
+        scope, turn, course = request.scope, request.turn, Course()
+        scope.transcript = request.messages
+        answer: ChatResponse = await self._chat(
+            ChatRequest(
+                scope=scope,
+                state=request.state,
+                context=request.context,
+                turn=turn,
+                round=request.round,
+                messages=turn.history + request.messages,
+                instructions=request.instructions,
+                tools=request.tools,
+                settings=request.settings,
+                output=request.output,
+                stream=scope.channel is not None or scope.token_limit is not None,
+            )
+        )
+        course.to(Phase.ANSWERED)
+        scope.partial = None
+        settle(scope, answer.text, "a layer changed the answer")
+        if answer.refused:
+            course.to(Phase.BLOCKED)
+            return _done(request, answer, request.messages, "blocked")
+        messages = (*request.messages, scope.logged(answer.message))
+        await scope.record(messages)
+        if not answer.message.tool_calls:
+            course.to(Phase.COMPLETED)
+            return _done(request, answer, messages, "completed")
+        if not await self._plan.is_eligible(answer):
+            course.to(Phase.COMPLETED)
+            messages = close_calls(messages, {}, "Not run: tools may not run in this turn.")
+            await scope.record(messages)
+            return _done(request, answer, messages, "completed")
+        return await self._run_batch(request, answer, messages, course)
+
+    async def _run_batch(
+        self,
+        request: RoundRequest,
+        answer: ChatResponse,
+        messages: tuple[Message, ...],
+        course: Course,
+    ) -> RoundResponse:
+        scope, plan = request.scope, self._plan
+        scope.results.clear()
+        calls = self._batch.requests(request, answer)
+        decided = await self._batch.gate(calls)
+        course.to(Phase.GATED)
+        if request.remaining <= 0:
+            course.to(Phase.LIMIT)
+            why = plan.limits.no_round_left
+            messages = close_calls(messages, decided, f"Not run. {why}")
+            await scope.record(messages)
+            return _done(request, answer, messages, "limit", why)
+        if scope.standing is not None:
+            scope.standing.closed = True  # what was said before the calls stands as commentary
+        results = await self._batch.run(calls, decided)
+        course.to(Phase.EXECUTED)
+        direct = all(call.tool is not None and call.tool.return_direct for call in calls)
+        response = barrier(
+            request, messages, answer.message, results, plan.slots, direct=direct, course=course
+        )
+        await scope.record(response.messages)
+        return response
+
+
+def _done(
+    request: RoundRequest,
+    answer: ChatResponse,
+    messages: tuple[Message, ...],
+    status: Status,
+    reason: str | None = None,
+) -> RoundResponse:
+    return RoundResponse(
+        messages=messages,
+        message=answer.message,
+        state=request.state,
+        status=status,
+        reason=reason or answer.reason,
+        blocked_by=answer.blocked_by,
+    )
+
+
+def _freed(settings: Settings) -> Settings:
+    """After the first round a forced tool choice is lifted, or the model would call for ever."""
+    if settings.tool_choice in (None, "auto", "none"):
+        return settings
+    return structs.replace(settings, tool_choice=None)

@@ -1,0 +1,199 @@
+"""A turn on its way: `conduct` runs one, `Turn` is the handle on one that streams."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
+from types import TracebackType
+from typing import Self
+
+from retinue.agent.ending import agree, cut_off
+from retinue.agent.loop import Loop
+from retinue.chains import Scope, TurnRequest, TurnResponse, events
+from retinue.chains.channel import Channel
+from retinue.chains.events import Event
+from retinue.errors import InternalError
+
+
+async def conduct(loop: Loop, request: TurnRequest, seconds: float | None) -> TurnResponse:
+    """Runs one turn in the task that calls it; on every way out the log and the reader are told.
+
+    Args:
+        loop: the agent's.
+        request: the turn.
+        seconds: the time it may take.
+
+    Returns:
+        how it ended; a turn that was halted ends as `cancelled` or `limit`.
+
+    Raises:
+        CancelledError: the task was cancelled from outside.
+        Exception: what a layer, the store or the model raised, as it is.
+    """
+    scope = request.scope
+    scope.task = asyncio.current_task()
+    if not scope.path:
+        scope.emit(events.TurnStarted, turn=scope.id, conversation=request.conversation)
+    timer = None
+    if seconds is not None:
+        reason = f"The time limit of {seconds:g} seconds is reached."
+        timer = asyncio.get_running_loop().call_later(seconds, scope.halt, "limit", reason)
+    try:
+        if scope.halted is not None:
+            raise asyncio.CancelledError(scope.halted.reason)
+        scope.outcome = await agree(scope, await loop.turn(request))
+        await _settle_halts(scope)
+    except asyncio.CancelledError as error:
+        halted = scope.absorb()
+        status, reason = ("cancelled", "The turn was cancelled.")
+        if halted is not None:
+            status, reason = halted.status, halted.reason
+        scope.outcome = await cut_off(request, status, reason, None if halted else error)
+        if halted is None:
+            raise
+    except Exception as error:
+        await _fail(request, error)
+        raise
+    finally:
+        if timer is not None:
+            timer.cancel()
+        for journal in reversed(scope.journals):
+            await journal.close()
+        if not scope.path:
+            _tell_end(scope)
+    return scope.outcome
+
+
+async def _fail(request: TurnRequest, error: Exception) -> None:
+    scope = request.scope
+    try:
+        scope.outcome = await cut_off(request, "failed", str(error) or type(error).__name__, error)
+    except Exception as second:
+        error.add_note(f"What the turn had done could not be stored: {second}")
+
+
+async def _settle_halts(scope: Scope) -> None:
+    """A halt that came too late to stop anything must not hit what the task does next."""
+    if scope.halted is not None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)
+        scope.absorb()
+
+
+def _tell_end(scope: Scope) -> None:
+    outcome = scope.outcome
+    if outcome is None:
+        scope.emit(events.TurnEnded, turn=scope.id, status="failed")
+        return
+    scope.emit(
+        events.TurnEnded,
+        turn=scope.id,
+        status=outcome.status,
+        text=outcome.text,
+        message=outcome.message,
+        usage=scope.usage,
+        reason=outcome.reason,
+        blocked_by=outcome.blocked_by,
+        error=None if outcome.error is None else type(outcome.error).__name__,
+    )
+
+
+class Turn:
+    """A turn that streams: iterate it for its events, await `result()` for how it ended.
+
+    It starts when it is first iterated or awaited. A reader that leaves early, by `break`, an
+    exception or the end of `async with`, cancels the turn and waits until it has stopped; a
+    detached turn starts at once and goes on without its reader.
+    """
+
+    def __init__(
+        self, loop: Loop, request: TurnRequest, seconds: float | None, *, detached: bool = False
+    ) -> None:
+        channel = request.scope.channel
+        if channel is None:
+            raise InternalError("A turn that streams needs a channel.")
+        self._loop = loop
+        self._request = request
+        self._seconds = seconds
+        self._detached = detached
+        self._channel: Channel = channel
+        self._task: asyncio.Task[TurnResponse] | None = None
+        self._read = False
+        if detached:
+            self._start()
+
+    @property
+    def id(self) -> str:
+        """The id of the turn."""
+        return self._request.scope.id
+
+    @property
+    def outcome(self) -> TurnResponse | None:
+        """How the turn ended, also where it raised; None while it runs."""
+        return self._request.scope.outcome
+
+    def cancel(self, reason: str = "The turn was cancelled.") -> None:
+        """Stops the turn: it ends as `cancelled`, with what had come kept and marked partial."""
+        self._request.scope.halt("cancelled", reason)
+
+    async def result(self) -> TurnResponse:
+        """How the turn ended. Events that nobody is reading are dropped.
+
+        Raises:
+            Exception: what a layer, the store or the model raised.
+        """
+        task = self._start()
+        if not self._read:
+            self._channel.abandon()
+        return await (asyncio.shield(task) if self._detached else task)
+
+    async def __aiter__(self) -> AsyncGenerator[Event]:
+        """The events, once. After the last one, what made the turn fail is raised."""
+        if self._read:
+            raise RuntimeError("The events of a turn can be read once.")
+        self._read = True
+        task = self._start()
+        try:
+            async for event in self._channel.read():
+                yield event
+            await task
+        finally:
+            await self._leave()
+
+    async def __aenter__(self) -> Self:
+        self._start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._leave()
+
+    def _start(self) -> asyncio.Task[TurnResponse]:
+        if self._task is None:
+            self._task = asyncio.create_task(self._conduct())
+            self._task.add_done_callback(_retrieve)
+        return self._task
+
+    async def _conduct(self) -> TurnResponse:
+        try:
+            return await conduct(self._loop, self._request, self._seconds)
+        finally:
+            self._channel.close()
+
+    async def _leave(self) -> None:
+        task = self._task
+        self._channel.abandon()
+        if task is None or task.done() or self._detached:
+            return
+        self._request.scope.halt("cancelled", "The reader left.")
+        with contextlib.suppress(Exception):
+            await task
+
+
+def _retrieve(task: asyncio.Task[TurnResponse]) -> None:
+    """Marks the error as seen: it is in the last event and in `outcome`."""
+    if not task.cancelled():
+        task.exception()
