@@ -34,12 +34,14 @@ async def cut_off(
     """The response of a turn that was stopped: all that came is kept, no call is left open."""
     scope = request.scope
     messages = scope.transcript or request.messages
-    if scope.partial is not None:
-        messages = (*messages, scope.logged(scope.partial))
+    partial = scope.partial
+    if partial is not None and all(message.id != partial.id for message in messages):
+        messages = (*messages, scope.logged(partial))
     messages = close_calls(messages, scope.results, f"Not finished. {reason}")
     response = ended(request, None, status, reason).with_(
         message=_last_said(scope), messages=messages, error=error
     )
+    settle(scope, response.text, reason)
     await scope.record(messages)
     return response
 

@@ -127,7 +127,8 @@ class Loop:
         )
         course.to(Phase.ANSWERED)
         scope.partial = None
-        settle(scope, answer.text, "a layer changed the answer")
+        if not (scope.final_only and answer.message.tool_calls):
+            settle(scope, answer.text, "a layer changed the answer")
         if answer.refused:
             course.to(Phase.BLOCKED)
             return _done(request, answer, request.messages, "blocked")

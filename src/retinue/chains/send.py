@@ -21,6 +21,7 @@ from retinue.messages import (
     Message,
     TextDelta,
     ThinkingDelta,
+    ToolCall,
     ToolCallDelta,
     Usage,
 )
@@ -75,6 +76,20 @@ class Collector:
         return self._answer.message(model=model, provider=provider, partial=partial)
 
 
+class _Tap:
+    """Stands among the transforms where the log is fed."""
+
+    def __init__(self, log: Accumulator) -> None:
+        self._log = log
+
+    def feed(self, delta: Delta) -> tuple[Delta]:
+        self._log.add(delta)
+        return (delta,)
+
+    def flush(self) -> tuple[Delta, ...]:
+        return ()
+
+
 class Delivery:
     """One model call's way out. A model calls it with each delta: `await send(delta)`.
 
@@ -86,7 +101,7 @@ class Delivery:
 
     __slots__ = (
         "_budget", "_bytes", "_called", "_channel", "_discarded", "_feeds", "_held", "_logged",
-        "_scope", "_shown", "_split", "_transforms", "attempt", "closed", "started",
+        "_scope", "_shown", "_transforms", "attempt", "closed", "started",
     )  # fmt: skip
 
     def __init__(self, scope: Scope, transforms: Sequence[Transform] = ()) -> None:
@@ -105,11 +120,10 @@ class Delivery:
         self._held: list[str] | None = [] if scope.final_only and scope.channel else None
         plain = [t for t in transforms if not getattr(t, "delivery_only", False)]
         late = [t for t in transforms if getattr(t, "delivery_only", False)]
-        self._transforms = plain + late
-        self._feeds = [t.feed for t in self._transforms]
-        self._split = len(plain)
         self._shown = Accumulator()
         self._logged = Accumulator() if late else self._shown
+        self._transforms = [*plain, _Tap(self._logged), *late] if late else plain
+        self._feeds = [t.feed for t in self._transforms]
         self._budget = None if scope.token_limit is None else scope.token_limit - scope.tokens
         self._bytes = 0
         scope.emit(events.AttemptStarted)
@@ -148,8 +162,8 @@ class Delivery:
 
     @property
     def text(self) -> str:
-        """The text that stands delivered."""
-        return "" if self._discarded else self._shown.text
+        """The text that the reader holds of it."""
+        return "" if self._discarded or self._held is not None else self._shown.text
 
     @property
     def usage(self) -> Usage | None:
@@ -168,7 +182,9 @@ class Delivery:
         shown = self._shown.message(model=model, provider=provider, partial=partial)
         if self._logged is not self._shown:
             logged = self._logged.message(model=model, provider=provider, partial=partial)
-            self._scope.originals[shown.id] = (shown, logged.with_(id=shown.id))
+            calls = iter(shown.tool_calls)  # the same ones, also where they had to be given ids
+            parts = tuple(next(calls) if type(p) is ToolCall else p for p in logged.parts)
+            self._scope.originals[shown.id] = (shown, logged.with_(id=shown.id, parts=parts))
         return shown
 
     def discard(self, reason: str) -> None:
@@ -186,8 +202,6 @@ class Delivery:
     def _feed(self, delta: Delta) -> None:
         """One delta through all transforms; one that gives one is the case to be quick in."""
         for at, feed in enumerate(self._feeds):
-            if at == self._split:
-                self._logged.add(delta)
             out = feed(delta)
             if not (isinstance(out, tuple) and len(out) == 1):
                 self._pass_on(out, at + 1)
@@ -197,12 +211,7 @@ class Delivery:
 
     def _pass_on(self, batch: Iterable[Delta], start: int) -> None:
         """Any number of deltas through the transforms from `start` on."""
-        for at in range(start, len(self._feeds)):
-            if at == self._split:
-                batch = tuple(batch)
-                for delta in batch:
-                    self._logged.add(delta)
-            feed = self._feeds[at]
+        for feed in self._feeds[start:]:
             batch = [out for delta in batch for out in feed(delta)]
         for delta in batch:
             self._take(delta)
