@@ -1,0 +1,301 @@
+"""`Memory`: the conversation so far goes into the prompt, and the turn into the log (R-MEM).
+
+It has two hooks. `turn` loads what can be needed of the log and holds the conversation while the
+turn runs; `chat` cuts the view to the window before each model call. The log itself is written by
+the loop, through the journal that `turn` hands it, so that it holds what was really said and done,
+whatever other layers send or return, and wherever this advisor stands in the list.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final
+
+from retinue.chains import (
+    Advisor,
+    CallNext,
+    ChatRequest,
+    ChatResponse,
+    TurnRequest,
+    TurnResponse,
+)
+from retinue.errors import ConfigError
+from retinue.messages import File, Image, Message, Part, Text, Thinking, ToolCall, ToolResult
+from retinue.messages.window import fit, heal
+from retinue.stores import Entry, EntryState, InMemory, Store
+
+HEALED: Final = "No result: the process ended before this call did."
+_PAGE: Final = 64  # entries read at once where the window is by tokens
+_MEDIA: Final = 1_000  # tokens that a picture or a file is taken for
+
+
+class Memory(Advisor):
+    """Remembers conversations.
+
+    A turn without a conversation id is not remembered. A turn that was never answered stays in the
+    log and is not sent again; neither are answers that a layer gave up.
+
+    Args:
+        store: where the log is kept; in the process by default.
+        max_messages: how many messages of the conversation a model call may be sent; 200 by
+            default, None for no limit.
+        max_tokens: how many tokens it may be sent in all, or None for no limit.
+        reserve: tokens of `max_tokens` that are kept free for the answer. What instructions and
+            tool definitions take is measured.
+        count: tokens of a text; by default one for four bytes.
+        wait: whether a second turn of a conversation waits for the first (or is refused with
+            ConversationBusy).
+    """
+
+    order = 200
+    traits = frozenset({"memory"})
+
+    def __init__(
+        self,
+        store: Store | None = None,
+        *,
+        max_messages: int | None = 200,
+        max_tokens: int | None = None,
+        reserve: int = 1_000,
+        count: Callable[[str], int] | None = None,
+        wait: bool = True,
+    ) -> None:
+        for name, value in (("max_messages", max_messages), ("max_tokens", max_tokens)):
+            if value is not None and value < 1:
+                raise ConfigError(f"Memory({name}={value}): a window holds at least 1, or is None.")
+        if max_tokens is not None and reserve >= max_tokens:
+            raise ConfigError(
+                f"Memory(max_tokens={max_tokens}, reserve={reserve}): nothing is left for the"
+                " conversation; lower the reserve."
+            )
+        self.store: Store = store if store is not None else InMemory()
+        self._max_messages = max_messages
+        self._max_tokens = max_tokens
+        self._reserve = reserve
+        self._count = count or _estimate
+        self._wait = wait
+
+    async def turn(
+        self, request: TurnRequest, call_next: CallNext[TurnRequest, TurnResponse]
+    ) -> TurnResponse:
+        """Loads the conversation, and holds it until the turn has ended."""
+        if request.conversation is None:
+            return await call_next(request)
+        mine = request.local(self)
+        if "history" not in mine:
+            await self._open(request, request.conversation, mine)
+        request = request.with_(
+            history=(*request.history, *mine["history"]),
+            messages=tuple(m for m in request.messages if m.id not in mine["told"]),
+        )
+        if "journal" in mine:
+            request.record_in(mine.pop("journal"))
+        return await call_next(request)
+
+    async def chat(
+        self, request: ChatRequest, call_next: CallNext[ChatRequest, ChatResponse]
+    ) -> ChatResponse:
+        """Cuts what is sent to the window."""
+        own = {message.id for message in request.transcript}
+        messages = request.messages
+        for limit, size in self._windows(request):
+            start = next((at for at, m in enumerate(messages) if m.id in own), len(messages))
+            messages = fit(messages[:start], messages[start:], limit, size)
+        if len(messages) != len(request.messages):
+            request = request.with_(messages=messages)
+        return await call_next(request)
+
+    def _windows(self, request: ChatRequest) -> Iterable[tuple[int, Callable[[Message], int]]]:
+        if self._max_messages is not None and len(request.messages) > self._max_messages:
+            yield self._max_messages, lambda _: 1
+        if self._max_tokens is not None:
+            definitions = [
+                (t.spec.name, t.spec.description, t.spec.parameters) for t in request.tools
+            ]
+            taken = self._count("".join(request.instructions)) + (
+                self._count(json.dumps(definitions)) if definitions else 0
+            )
+            yield self._max_tokens - self._reserve - taken, self._tokens
+
+    def _tokens(self, message: Message) -> int:
+        # 4 tokens for the role and the frame; pictures and files at what vendors charge for them
+        return 4 + sum(
+            _MEDIA if isinstance(part, (Image, File)) else self._count(_wording(part))
+            for part in message.parts
+        )
+
+    async def _open(self, request: TurnRequest, conversation: str, mine: dict[str, Any]) -> None:
+        """Takes hold of the conversation and reads what the turn can need of it."""
+        hold = self.store.writing(conversation, wait=self._wait)
+        await hold.__aenter__()
+        try:
+            entries = await self._load(conversation, request.owner)
+            history = answered(entries)
+            log = _Log(self.store, conversation, request.owner)
+            healed = heal(history, HEALED)
+            await log.keep_healed(entries, healed)
+            told = await self._told(request.messages, history, log)
+            if len(told) == len(request.messages):
+                raise ConfigError(
+                    f"All messages of the input are answered already in conversation"
+                    f" {conversation!r}; send a new one."
+                )
+        except BaseException:
+            await hold.__aexit__(None, None, None)
+            raise
+        known = {entry.message.id for entry in entries}
+        mine["history"] = healed
+        mine["told"] = told
+        mine["journal"] = _Journal(log, request.turn_id, hold, known)
+
+    async def _load(self, conversation: str, owner: str | None) -> list[Entry]:
+        """The end of the log, as much of it as the window can show, from a turn start on."""
+        if self._max_messages is None and self._max_tokens is None:
+            return list(await self.store.tail(conversation, owner=owner))
+        page = min(self._max_messages or _PAGE, 4 * _PAGE) + 1
+        entries: list[Entry] = []
+        while True:
+            before = entries[0].position if entries else None
+            found = await self.store.tail(conversation, owner=owner, limit=page, before=before)
+            entries = [*found, *entries]
+            if len(found) < page:
+                return entries
+            whole = [entry for entry in entries if entry.turn != entries[0].turn]
+            if self._fills_window(answered(whole)):
+                return whole
+
+    def _fills_window(self, history: Sequence[Message]) -> bool:
+        if self._max_messages is not None and len(history) >= self._max_messages:
+            return True
+        return self._max_tokens is not None and (
+            sum(map(self._tokens, history)) >= self._max_tokens
+        )
+
+    async def _told(
+        self, messages: Sequence[Message], history: Sequence[Message], log: "_Log"
+    ) -> frozenset[str]:
+        """The ids of those input messages that the log has answered already (B-ME-3).
+
+        A caller that sends its whole transcript every time is recognised by the ids of its
+        messages, or, where it keeps none, by their content in the order of the log.
+        """
+        if len(messages) == 1:
+            return frozenset(m.id for m in messages if any(m.id == old.id for old in history))
+        past = answered(await self.store.tail(log.conversation, owner=log.owner))
+        ids = {message.id for message in past}
+        told = {message.id for message in messages if message.id in ids}
+        if not told and any(message.role == "assistant" for message in messages):
+            rest = iter(past)
+            for message in messages:
+                if not any(_same(message, old) for old in rest):
+                    break
+                told.add(message.id)
+        return frozenset(told)
+
+
+def answered(entries: Sequence[Entry]) -> list[Message]:
+    """The messages of the log that later turns are sent.
+
+    Superseded and unanswered ones are left out, and so are questions that another turn's question
+    follows: no two turns' questions stand in a row.
+    """
+    sent: list[Message] = []
+    open_: list[Entry] = []
+    for entry in entries:
+        if entry.state:
+            continue
+        if entry.message.role in ("user", "system"):
+            if open_ and open_[-1].turn != entry.turn:
+                open_ = []
+            open_.append(entry)
+            continue
+        sent += [one.message for one in open_]
+        open_ = []
+        sent.append(entry.message)
+    return sent
+
+
+class _Log:
+    """One conversation of a store, for one owner."""
+
+    def __init__(self, store: Store, conversation: str, owner: str | None) -> None:
+        self.store = store
+        self.conversation = conversation
+        self.owner = owner
+
+    async def append(
+        self,
+        messages: Sequence[Message],
+        turn: str,
+        states: Mapping[str, EntryState] | None = None,
+    ) -> None:
+        await self.store.append(
+            self.conversation, messages, turn=turn, owner=self.owner, states=states
+        )
+
+    async def revise(self, message: Message) -> None:
+        await self.store.revise(self.conversation, message, owner=self.owner)
+
+    async def keep_healed(self, entries: Sequence[Entry], healed: Sequence[Message]) -> None:
+        """Stores the results that healing added at the end of the log, where they belong."""
+        stored = {entry.message.id for entry in entries}
+        added: list[Message] = []
+        for message in reversed(healed):
+            if message.id in stored:
+                break
+            added.insert(0, message)
+        if added:
+            await self.append(added, entries[-1].turn)
+
+
+class _Journal:
+    """Writes one turn into the log, as the loop goes on with it."""
+
+    def __init__(
+        self, log: _Log, turn: str, hold: AbstractAsyncContextManager[None], known: set[str]
+    ) -> None:
+        self._log = log
+        self._turn = turn
+        self._hold = hold
+        self._known = known
+        self._unanswered: list[str] = []
+        self._answered = False
+        self._superseded: frozenset[str] = frozenset()
+
+    async def append(self, messages: Sequence[Message], superseded: frozenset[str]) -> None:
+        """Stores what is new. A question waits as unanswered until the first answer comes."""
+        new = [message for message in messages if message.id not in self._known]
+        states: dict[str, EntryState] = {}
+        if not self._answered and any(message.role == "assistant" for message in messages):
+            self._answered = True
+            states |= dict.fromkeys(self._unanswered, "")
+        if not self._answered:
+            self._unanswered = [message.id for message in messages]
+            states |= dict.fromkeys(self._unanswered, "unanswered")
+        states |= dict.fromkeys(superseded - self._superseded, "superseded")
+        if new or (states and self._answered):
+            await self._log.append(new, self._turn, states)
+        self._known.update(message.id for message in new)
+        self._superseded = superseded
+
+    async def revise(self, message: Message) -> None:
+        """Replaces what the log has under this id."""
+        await self._log.revise(message)
+
+    async def close(self) -> None:
+        """Lets the conversation go."""
+        await self._hold.__aexit__(None, None, None)
+
+
+def _same(a: Message, b: Message) -> bool:
+    return a.role == b.role and a.parts == b.parts
+
+
+def _estimate(text: str) -> int:
+    return (len(text) if text.isascii() else len(text.encode())) // 4 + 1
+
+
+def _wording(part: Part) -> str:
+    if isinstance(part, ToolCall):
+        return part.name + part.arguments
+    return part.text if isinstance(part, (Text, Thinking, ToolResult)) else ""
