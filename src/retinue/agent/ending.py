@@ -42,7 +42,7 @@ async def cut_off(
         message=_last_said(scope), messages=messages, error=error
     )
     settle(scope, response.text, reason)
-    await scope.record(messages)
+    await _close_log(scope, messages)
     return response
 
 
@@ -59,26 +59,30 @@ async def agree(scope: Scope, response: TurnResponse) -> TurnResponse:
     if response.status == "completed":
         response = await _correct_log(scope, response)
     elif response.status == "blocked" and scope.recorded:
-        kept = {message.id for message in response.messages}
-        scope.supersede(m.id for m in scope.transcript if m.id not in kept)
-        await scope.record(scope.transcript)
+        await _close_log(scope, response.messages)
     settle(scope, response.text, "a layer changed the answer")
     return response.with_(usage=scope.usage, spent=tuple(scope.spent), rounds=scope.round)
 
 
 async def _correct_log(scope: Scope, response: TurnResponse) -> TurnResponse:
     final, messages = response.message, response.messages
-    if final is None or (messages and messages[-1] is final and messages is scope.transcript):
+    as_the_loop_left_it = messages is scope.transcript and messages[-1] is final
+    if as_the_loop_left_it and len(scope.recorded) <= len(messages):
         return response
-    shown, _ = scope.originals.get(final.id, (None, None))
-    if shown is not final:
+    if final is not None and scope.originals.get(final.id, (None,))[0] is not final:
         final, messages = _in_place(scope, final, messages)
-    if messages is not scope.transcript:
-        before = {message.id: message for message in scope.transcript}
-        await scope.record(messages)
-        if final.id in before and before[final.id] is not final:
-            await scope.revise(final)
+    before = {message.id: message for message in scope.transcript}
+    await _close_log(scope, messages)
+    if final is not None and before.get(final.id, final) is not final:
+        await scope.revise(final)
     return response.with_(message=final, messages=messages)
+
+
+async def _close_log(scope: Scope, messages: tuple[Message, ...]) -> None:
+    """The log's last word on a turn: what is not in these messages was given up on the way."""
+    if scope.journals:
+        scope.supersede(scope.recorded.difference([message.id for message in messages]))
+        await scope.record(messages)
 
 
 def _in_place(

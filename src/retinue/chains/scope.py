@@ -68,7 +68,7 @@ class Scope:
         final_only: whether the reader wants the text of the answer alone.
         token_limit: tokens that the turn may use, or None.
         transcript: the messages of the turn so far, as the log has them.
-        recorded: whether any of it has been given to the journals.
+        recorded: ids of all messages that were given to the journals.
         finished: how the inner loop ended last; re-entry goes on from it.
         outcome: how the turn ended, once it has.
         partial: what had come of the answer when a model call was cut off.
@@ -102,7 +102,7 @@ class Scope:
         self.final_only = False
         self.token_limit = token_limit
         self.transcript: tuple[Message, ...] = ()
-        self.recorded = False
+        self.recorded: set[str] = set()
         self.finished: TurnResponse | None = None
         self.outcome: TurnResponse | None = None
         self.partial: Message | None = None
@@ -131,7 +131,8 @@ class Scope:
     async def record(self, messages: tuple[Message, ...]) -> None:
         """The transcript is now `messages`; journals store what is new in it."""
         self.transcript = messages
-        self.recorded = True
+        if self.journals:
+            self.recorded.update([message.id for message in messages])
         for journal in self.journals:
             await journal.append(messages, self._superseded)
 
