@@ -1,0 +1,39 @@
+"""`isinstance` for values from anywhere: what they hold is then `Any`, not unknown."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeGuard
+
+
+def is_dict(value: object) -> TypeGuard[dict[Any, Any]]:
+    """A dict, or a subclass."""
+    return isinstance(value, dict)
+
+
+def is_mapping(value: object) -> TypeGuard[Mapping[Any, Any]]:
+    """Any mapping."""
+    return isinstance(value, Mapping)
+
+
+def is_list(value: object) -> TypeGuard[list[Any]]:
+    """A list, or a subclass."""
+    return isinstance(value, list)
+
+
+def is_array(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
+    """A list or a tuple."""
+    return isinstance(value, (list, tuple))
+
+
+def is_set(value: object) -> TypeGuard[set[Any] | frozenset[Any]]:
+    """A set, frozen or not."""
+    return isinstance(value, (set, frozenset))
+
+
+def is_iterable(value: object) -> TypeGuard[Iterable[Any]]:
+    """Anything that can be iterated over."""
+    return isinstance(value, Iterable)
+
+
+def is_iterator(value: object) -> TypeGuard[Iterator[Any]]:
+    """What is used up by reading it, as a generator is."""
+    return isinstance(value, Iterator)

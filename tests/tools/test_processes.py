@@ -1,0 +1,133 @@
+"""Tools in processes: `ProcessPool`, and `isolation="process"` under another engine."""
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from retinue.messages import ToolCall
+from retinue.testing import engine_tools
+from retinue.testing.engines import Asked, EngineContract, outcomes, texts
+from retinue.tools import (
+    CancelToken,
+    Concurrent,
+    Engine,
+    ProcessPool,
+    ToolContext,
+    invoke,
+    tool,
+)
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Engine]:
+    """One pool for the whole module, since a process takes long to start."""
+    engine = ProcessPool(2)
+    yield engine
+    asyncio.run(engine.close())
+
+
+class TestProcessPool(EngineContract):
+    @pytest.fixture
+    def engine(self, processes: Engine) -> Engine:
+        return processes
+
+
+@tool(isolation="process", timeout=1)
+def spin(folder: str) -> None:
+    """Never ends by itself, and would leave a trace if it outlived its time."""
+    (Path(folder) / "began").touch()
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        if (Path(folder) / "release").exists():
+            (Path(folder) / "late").touch()
+            return
+
+
+@tool(isolation="process")
+def process_id() -> int:
+    """Where it runs."""
+    return os.getpid()
+
+
+@tool
+def die() -> None:
+    """Takes its process down."""
+    os._exit(3)
+
+
+@tool
+def nothing_but_data(ctx: ToolContext) -> str:
+    """Needs the context."""
+    return str(ctx.data)
+
+
+@pytest.fixture(scope="module")
+def isolating() -> Iterator[Engine]:
+    engine = Concurrent()
+    yield engine
+    asyncio.run(engine.close())
+
+
+class TestIsolation:
+    """`isolation="process"` under an engine that otherwise runs threads."""
+
+    @pytest.fixture
+    def engine(self, isolating: Engine) -> Engine:
+        return isolating
+
+    @pytest.mark.rule("R-TOOL-9")
+    async def test_a_tool_runs_in_a_process_of_its_own(self, engine: Engine) -> None:
+        (response,) = await outcomes(engine, Asked(process_id))
+        assert response.ok
+        assert int(response.result.text) != os.getpid()
+
+    @pytest.mark.rule("R-TOOL-9")
+    async def test_a_time_limit_truly_ends_the_work(self, engine: Engine, tmp_path: Path) -> None:
+        (response,) = await outcomes(engine, Asked(spin, folder=str(tmp_path)))
+        assert response.failure == "transient"
+        assert (tmp_path / "began").exists()
+        (tmp_path / "release").touch()
+        (again,) = await outcomes(engine, Asked(process_id))
+        assert again.ok
+        assert not (tmp_path / "late").exists()
+
+
+class TestProcesses:
+    @pytest.fixture
+    def engine(self, processes: Engine) -> Engine:
+        return processes
+
+    @pytest.mark.rule("R-FAIL-1")
+    async def test_a_process_that_dies_is_the_failure_of_its_call(self, engine: Engine) -> None:
+        (response,) = await outcomes(engine, Asked(die))
+        assert response.failure == "transient"
+        assert "The process of the tool 'die' died" in response.result.text
+        assert texts(await outcomes(engine, Asked(engine_tools.echo, text="x"))) == ["x"]
+
+    @pytest.mark.rule("R-FAIL-3")
+    async def test_a_function_that_cannot_be_sent_is_told_so(self, engine: Engine) -> None:
+        @tool
+        def local() -> str:
+            """Stands inside a test."""
+            return ""
+
+        (response,) = await outcomes(engine, Asked(local))
+        assert response.failure == "environment"
+        assert "'local' cannot run in another process: it is defined inside" in (
+            response.result.text
+        )
+
+    async def test_data_that_cannot_be_pickled_matters_to_tools_that_take_it(
+        self, engine: Engine
+    ) -> None:
+        ctx = ToolContext(call_id="c", turn_id="t", data=lambda: None, cancel=CancelToken())
+        call = ToolCall("c", "any")
+        taking = await invoke(engine, call, nothing_but_data, {}, ctx, names=())
+        other = await invoke(engine, call, engine_tools.echo, {"text": "x"}, ctx, names=())
+        assert taking.failure == "environment"
+        assert "ctx.data or ctx.state cannot be pickled" in taking.result.text
+        assert other.result.text == "x"
