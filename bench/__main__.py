@@ -39,13 +39,13 @@ ROWS = (
     Row("8 parallel tools", "parallel_tools", "ms", "ms", 0.4, "bare_ms"),
     Row("50 rounds", "long_loop", "ms_50", "ms", None, "bare_ms_50"),
     Row("200 rounds", "long_loop", "ms_200", "ms", 20, "bare_ms_200"),
-    Row("200 rounds / 50 rounds", "long_loop", "growth", "×", None),
+    Row("200 rounds / 50 rounds", "long_loop", "growth", "x", None),
     Row("a streamed delta", "streamed_delta", "us_0", "µs", 2),
     Row("a transform on it", "streamed_delta", "us_a_transform", "µs", 0.1),
     Row("500 tools, built and first used", "many_tools", "ms", "ms", 40),
     Row("windowed turn on 100 stored", "windowed_turn", "ms_100", "ms", 6),
     Row("windowed turn on 10,000 stored", "windowed_turn", "ms_10000", "ms", 6),
-    Row("… ratio of the two", "windowed_turn", "ratio", "×", 1.5),
+    Row("… ratio of the two", "windowed_turn", "ratio", "x", 1.5),
     Row("… bytes written, on 100", "windowed_turn", "bytes_100", "B"),
     Row("… bytes written, on 10,000", "windowed_turn", "bytes_10000", "B"),
     Row("import retinue, with Python", "importing", "retinue_s", "s", 0.2),
@@ -89,7 +89,7 @@ def main() -> None:
 def _line(row: Row, figures: Figures) -> str:
     value = figures[row.key]
     bare = figures[row.bare] if row.bare else None
-    beside = f"{'':>20}" if bare is None else f"{_number(bare, row.unit):>12}{value / bare:>7.1f}×"
+    beside = f"{'':>20}" if bare is None else f"{_number(bare, row.unit):>12}{value / bare:>7.1f}x"
     goal = ""
     if row.goal is not None:
         verdict = "met" if value <= row.goal else f"missed by {_number(value - row.goal, row.unit)}"

@@ -1,4 +1,4 @@
-"""Models that answer at once, for retinue and for the bare loop, so that only the loop is measured."""
+"""Models that answer at once, for retinue and for the bare loop: only the loop is measured."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -44,8 +44,8 @@ class Calls(Deltas):
         if done >= self._rounds:
             return await super().generate(request, send)
         for index in range(self._width):
-            call = ToolCallDelta(index, f"call_{done}_{index}", "noop", '{"x":"%d"}' % done)
-            await send(call)
+            arguments = f'{{"x":"{done}"}}'
+            await send(ToolCallDelta(index, f"call_{done}_{index}", "noop", arguments))
         await send(FinishDelta("tool_calls"))
         return None
 
@@ -63,7 +63,7 @@ def bare_calls(rounds: int, width: int = 1):
         if done >= rounds:
             return {"role": "assistant", "content": ANSWER}
         calls = [
-            {"id": f"call_{done}_{index}", "name": "noop", "arguments": '{"x":"%d"}' % done}
+            {"id": f"call_{done}_{index}", "name": "noop", "arguments": f'{{"x":"{done}"}}'}
             for index in range(width)
         ]
         return {"role": "assistant", "content": None, "tool_calls": calls}

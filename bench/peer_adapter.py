@@ -58,7 +58,7 @@ async def pass_on(request: Any, call_next: Any) -> Any:
 class Adapter(Base):
     """What the harness calls."""
 
-    IMPORT = "from retinue import Agent; from retinue.models import OpenAI; OpenAI('x', api_key='x')"
+    IMPORT = "from retinue import Agent; from retinue.models import OpenAI; OpenAI('x')"
 
     def build(self, model: str, tools: int = 0, layers: int = 0, fake: bool = False) -> Agent:
         """An agent for one work."""

@@ -8,7 +8,6 @@ import asyncio
 import gc
 import os
 import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -179,14 +178,20 @@ async def windowed_turn() -> Figures:
 async def importing() -> Figures:
     """`import retinue` in a fresh process, beside Python itself and aiohttp."""
     figures: Figures = {}
-    for name, code in (("python", "pass"), ("retinue", "import retinue"), ("aiohttp", "import aiohttp")):
-        script = f"import time\n{code}\nprint(time.process_time())"
-        runs = [
-            float(subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout)
-            for _ in range(5)
-        ]
-        figures[f"{name}_s"] = sorted(runs)[2]
+    for name in ("python", "retinue", "aiohttp"):
+        code = "pass" if name == "python" else f"import {name}"
+        figures[f"{name}_s"] = sorted([await _start_up(code) for _ in range(5)])[2]
     return figures
+
+
+async def _start_up(code: str) -> float:
+    """CPU seconds of a fresh Python after it has run the code."""
+    script = f"import time\n{code}\nprint(time.process_time())"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", script, stdout=asyncio.subprocess.PIPE
+    )
+    output, _ = await process.communicate()
+    return float(output)
 
 
 async def concurrent_turns(count: int = 1_000) -> Figures:
@@ -200,9 +205,7 @@ async def concurrent_turns(count: int = 1_000) -> Figures:
             pass
 
     began = time.process_time()
-    await asyncio.gather(
-        *(streamed() if n % 2 else agent.run(QUESTION) for n in range(count))
-    )
+    await asyncio.gather(*(streamed() if n % 2 else agent.run(QUESTION) for n in range(count)))
     spent = time.process_time() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     gc.collect()
