@@ -1,0 +1,226 @@
+"""What a provider's refusals and errors mean, in one sentence each (R-FAIL-2, R-FAIL-3).
+
+No I/O: a status, headers and a body in, an error of the tree out. Errors of the connection itself
+are the business of `transport`.
+"""
+
+import math
+import re
+import time
+from collections.abc import Iterable, Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+
+import msgspec
+
+from retinue.errors import ModelBroken, ModelError, ModelOverloaded, ModelRefused
+from retinue.models.loose import a_list, a_text, an_object
+
+SHORTEST_SECRET: Final = 8
+"""Characters. What is shorter is a word like `none`, and words are not masked."""
+
+LONGEST_QUOTE: Final = 500
+"""Characters of a provider's message that are kept."""
+
+STATUS: Final[Mapping[int, tuple[type[ModelError], str, str]]] = {
+    400: (
+        ModelRefused,
+        "refused the request",
+        "Change the request; sending it again will not help.",
+    ),
+    401: (ModelRefused, "refused the key", "Check {key}."),
+    402: (ModelRefused, "asks to be paid", "Top up the account that the key belongs to."),
+    403: (ModelRefused, "forbids the request", "Check what the key may do, and where from."),
+    404: (ModelRefused, "knows no such model or address", "Check the name {model!r} and the URL."),
+    408: (ModelOverloaded, "gave up waiting", "Try again."),
+    409: (ModelOverloaded, "is busy with the same thing", "Try again."),
+    413: (ModelRefused, "finds the request too large", "Send fewer messages or smaller files."),
+    429: (ModelOverloaded, "limits the rate", "Ask less often, or ask for a higher limit."),
+    529: (ModelOverloaded, "is overloaded", "Try again later."),
+}
+"""What a status means: the error, what happened, what to do."""
+
+_REDIRECTED: Final = (ModelRefused, "redirects to {place}", "Set base_url to where it really is.")
+_REFUSED: Final = (ModelRefused, "refused the request", STATUS[400][2])
+_FAILED: Final = (ModelOverloaded, "failed", "Try again later.")
+
+_FOR_A_PERSON: Final = {401, 402, 403}
+_OUT_OF_CREDIT: Final = re.compile(r"insufficient.?(quota|balance|credit)|billing_hard_limit")
+_WORDS: Final = (
+    (re.compile(r"rate.?limit|too.?many.?requests"), 429),
+    (re.compile(r"overload|unavailable|capacity"), 529),
+    (re.compile(r"server.?error|internal|timeout|time.?out"), 500),
+    (re.compile(r"auth|api.?key"), 401),
+    (re.compile(r"invalid|content.?filter|context.?length|not.?found|tool.?use.?failed"), 400),
+)
+"""What the type or code of an error says, where it stands in an answer that has no status."""
+
+
+class Peer:
+    """Whom a model talks to, as error messages name it.
+
+    Args:
+        provider: such as "openai".
+        host: such as "api.openai.com".
+        model: the model's name.
+        key: where the key comes from, in words: "OPENAI_API_KEY".
+        secrets: texts that no message may hold.
+    """
+
+    __slots__ = ("_secrets", "host", "key", "model", "provider")
+
+    def __init__(
+        self, provider: str, host: str, model: str, key: str, secrets: Iterable[str] = ()
+    ) -> None:
+        self.provider = provider
+        self.host = host
+        self.model = model
+        self.key = key
+        # The longest first, or a key that begins another would leave its end in the open.
+        kept = {secret for secret in secrets if len(secret) >= SHORTEST_SECRET}
+        self._secrets = tuple(sorted(kept, key=len, reverse=True))
+
+    def __str__(self) -> str:
+        return f"{self.provider} ({self.host})"
+
+    def mask(self, text: str) -> str:
+        """The text without secrets."""
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text
+
+    def knowing(self, secrets: Iterable[str]) -> "Peer":
+        """The same peer, with further secrets."""
+        return Peer(self.provider, self.host, self.model, self.key, (*self._secrets, *secrets))
+
+
+def of_status(peer: Peer, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
+    """The error that a status other than 2xx stands for. `headers` ignores case."""
+    if 300 <= status < 400:
+        kind, what, advice = _REDIRECTED
+    elif status >= 500:
+        kind, what, advice = STATUS.get(status, _FAILED)
+    else:
+        kind, what, advice = STATUS.get(status, _REFUSED)
+    said, word = _message(body)
+    wait = retry_after(headers)
+    if _OUT_OF_CREDIT.search(word):
+        kind, what, advice = STATUS[402]
+        wait = None
+    what = what.format(place=headers.get("location", "another address"))
+    text = f"{peer} {what} (HTTP {status}){_quoted(peer, said)}"
+    if wait is not None:
+        text += f" It asks to wait {wait:g} s."
+    advice = advice.format(key=peer.key, model=peer.model)
+    error = kind(f"{text} {advice}", status=status, retry_after=wait)
+    if status in _FOR_A_PERSON or _OUT_OF_CREDIT.search(word):
+        error.failure = "environment"
+    return error
+
+
+def of_answer(peer: Peer, value: Any) -> ModelError:
+    """The error that stands in an answer of status 200, whole or in the middle of a stream."""
+    said, word = _said(value)
+    status = _status_within(value)
+    if status is None:
+        status = next((code for pattern, code in _WORDS if pattern.search(word)), None)
+    text = f"{peer} answered with an error{_quoted(peer, said)}"
+    if status is None:
+        return ModelBroken(f"{text} Try again.")
+    kind, _, advice = STATUS.get(status, _FAILED if status >= 500 else _REFUSED)
+    return kind(f"{text} {advice.format(key=peer.key, model=peer.model)}", status=status)
+
+
+def broken(peer: Peer, what: str, shown: bytes | str = b"") -> ModelBroken:
+    """An answer that is none. `what` goes on from the provider's name; `shown` is quoted."""
+    text = shown.decode("utf-8", "replace") if isinstance(shown, bytes) else shown
+    return ModelBroken(f"{peer} {what}{_quoted(peer, text)}")
+
+
+def web_page(peer: Peer, page: bytes) -> ModelBroken:
+    """A web page that came instead of an answer."""
+    return broken(
+        peer, "sent a web page instead of an answer; check base_url, and proxies on the way",
+        _title(page.decode("utf-8", "replace")),
+    )  # fmt: skip
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that the headers ask to wait, or None. Seconds and HTTP dates are understood."""
+    precise = _number(headers.get("retry-after-ms"))
+    if precise is not None:
+        return precise / 1000
+    value = headers.get("retry-after")
+    if value is None:
+        return None
+    seconds = _number(value)
+    if seconds is not None:
+        return seconds
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
+
+
+def _quoted(peer: Peer, said: str) -> str:
+    said = peer.mask(" ".join(said.split()))
+    if not said:
+        return "."
+    if len(said) > LONGEST_QUOTE:
+        said = said[:LONGEST_QUOTE] + "…"
+    return f": {said}" if said.endswith((".", "!", "?", "…")) else f": {said}."
+
+
+def _message(body: bytes) -> tuple[str, str]:
+    """The message in an error's body, and its type and code as one word."""
+    try:
+        return _said(msgspec.json.decode(body))
+    except msgspec.DecodeError:
+        text = body.decode("utf-8", "replace").strip()
+        return (_title(text), "") if text.startswith("<") else (text, "")
+
+
+def _title(page: str) -> str:
+    found = re.search(r"<title[^>]*>(.*?)</title>", page, re.I | re.S)
+    return found[1] if found else "a web page"
+
+
+def _said(value: Any) -> tuple[str, str]:
+    outer = _error_object(value)
+    if not outer:
+        return ("" if value is None else str(value)), ""
+    error = an_object(outer.get("error")) or outer
+    if text := a_text(outer.get("error")):
+        return text, str(outer.get("code") or "").lower()
+    text = next((error[name] for name in ("message", "detail", "msg") if error.get(name)), error)
+    if not isinstance(text, str):
+        text = msgspec.json.encode(text).decode()
+    # OpenRouter keeps what the provider behind it said in a corner of its own.
+    if raw := a_text(an_object(error.get("metadata")).get("raw")):
+        text = f"{text}: {raw}"
+    word = " ".join(str(error.get(name) or "") for name in ("type", "code", "status"))
+    return text, word.lower()
+
+
+def _status_within(value: Any) -> int | None:
+    outer = _error_object(value)
+    for holder in (outer, an_object(outer.get("error"))):
+        for name in ("code", "status_code", "status"):
+            number = _number(str(holder.get(name)))
+            if number is not None and 400 <= number <= 599:
+                return int(number)
+    return None
+
+
+def _error_object(value: Any) -> dict[str, Any]:
+    """The object that holds the error; Gemini's compatible endpoint puts it into a list."""
+    listed = a_list(value)
+    return an_object(listed[0] if listed else value)

@@ -1,0 +1,215 @@
+"""Where models are served in the Chat Completions format: a row of data each.
+
+A row says what is documented and differs: the address, the key's variable, the names of fields,
+what may be sent. What a server answers is read without regard to the row.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+class Gateway(Struct, frozen=True, kw_only=True):
+    """One place that serves models.
+
+    Attributes:
+        name: the provider's name; reasoning goes back only to the provider of this name.
+        base_url: what `/chat/completions` is appended to; None if the user must say it.
+        url_var: the environment variable that may hold another base URL.
+        url_path: what is appended to the address in that variable.
+        key_vars: environment variables that may hold the key, the first that is set counts.
+        needs_key: whether there is no calling it without a key.
+        key_header: the header for the key; any but "authorization" gets the key alone.
+        max_tokens: the field that limits the answer.
+        seed: the field for the seed.
+        counts_streams: whether it takes `stream_options`, without which many count no stream.
+        effort: the field for how much the model may think; None if there is none.
+        schema: how the form of an answer is asked for: by JSON Schema, as any JSON object, or
+            None: in words only.
+        thinking: the field in which reasoning goes back; "parts" is typed content; None: it does
+            not go back.
+        no_thinking: what is sent in that field for a message that has calls and no reasoning, where
+            its absence is an error.
+        images: whether it takes images.
+        audio: whether it takes recordings.
+        files: whether it takes documents.
+        json_arguments: whether it refuses a call whose arguments are no JSON object.
+        short_ids: whether ids of calls must be nine letters and digits.
+        extra: fields sent with every request.
+    """
+
+    name: str
+    base_url: str | None = None
+    url_var: str | None = None
+    url_path: str = ""
+    key_vars: tuple[str, ...] = ()
+    needs_key: bool = True
+    key_header: str = "authorization"
+    max_tokens: str = "max_tokens"
+    seed: str = "seed"
+    counts_streams: bool = True
+    effort: Literal["reasoning_effort", "reasoning"] | None = "reasoning_effort"
+    schema: Literal["json_schema", "json_object"] | None = "json_schema"
+    thinking: Literal["reasoning_content", "reasoning", "reasoning_details", "parts"] | None = None
+    no_thinking: str | None = None
+    images: bool = True
+    audio: bool = False
+    files: bool = False
+    json_arguments: bool = True
+    short_ids: bool = False
+    extra: Mapping[str, Any] = _NOTHING
+
+
+_ROWS: Final = (
+    Gateway(
+        name="openai",
+        base_url="https://api.openai.com/v1",
+        url_var="OPENAI_BASE_URL",
+        key_vars=("OPENAI_API_KEY",),
+        max_tokens="max_completion_tokens",
+        audio=True,
+        files=True,
+        json_arguments=False,
+    ),
+    Gateway(
+        name="azure",
+        url_var="AZURE_OPENAI_ENDPOINT",
+        url_path="/openai/v1",
+        key_vars=("AZURE_OPENAI_API_KEY",),
+        key_header="api-key",
+        max_tokens="max_completion_tokens",
+        audio=True,
+        json_arguments=False,
+    ),
+    Gateway(
+        name="openrouter",
+        base_url="https://openrouter.ai/api/v1",
+        key_vars=("OPENROUTER_API_KEY",),
+        effort="reasoning",
+        thinking="reasoning_details",
+        audio=True,
+        files=True,
+    ),
+    Gateway(
+        name="deepseek",
+        base_url="https://api.deepseek.com",
+        key_vars=("DEEPSEEK_API_KEY",),
+        schema="json_object",
+        thinking="reasoning_content",
+        no_thinking="",
+        images=False,
+    ),
+    Gateway(
+        name="qwen",
+        base_url="https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+        key_vars=("DASHSCOPE_API_KEY",),
+        effort=None,
+        schema="json_object",
+        audio=True,
+    ),
+    Gateway(
+        name="glm",
+        base_url="https://api.z.ai/api/paas/v4",
+        key_vars=("ZAI_API_KEY", "ZHIPUAI_API_KEY"),
+        schema="json_object",
+        thinking="reasoning_content",
+    ),
+    Gateway(
+        name="minimax",
+        base_url="https://api.minimax.io/v1",
+        key_vars=("MINIMAX_API_KEY",),
+        max_tokens="max_completion_tokens",
+        effort=None,
+        schema=None,
+        thinking="reasoning_details",
+        extra={"reasoning_split": True},
+    ),
+    Gateway(
+        name="moonshot",
+        base_url="https://api.moonshot.ai/v1",
+        key_vars=("MOONSHOT_API_KEY",),
+        effort=None,
+        thinking="reasoning_content",
+        no_thinking=" ",  # an empty text counts as missing there
+    ),
+    Gateway(
+        name="mistral",
+        base_url="https://api.mistral.ai/v1",
+        key_vars=("MISTRAL_API_KEY",),
+        seed="random_seed",
+        counts_streams=False,
+        thinking="parts",
+        audio=True,
+        short_ids=True,
+    ),
+    Gateway(
+        name="groq",
+        base_url="https://api.groq.com/openai/v1",
+        key_vars=("GROQ_API_KEY",),
+        max_tokens="max_completion_tokens",
+    ),
+    Gateway(
+        name="xai",
+        base_url="https://api.x.ai/v1",
+        key_vars=("XAI_API_KEY",),
+    ),
+    Gateway(
+        name="together",
+        base_url="https://api.together.xyz/v1",
+        key_vars=("TOGETHER_API_KEY",),
+    ),
+    Gateway(
+        name="fireworks",
+        base_url="https://api.fireworks.ai/inference/v1",
+        key_vars=("FIREWORKS_API_KEY",),
+    ),
+    Gateway(
+        name="cerebras",
+        base_url="https://api.cerebras.ai/v1",
+        key_vars=("CEREBRAS_API_KEY",),
+        max_tokens="max_completion_tokens",
+        thinking="reasoning",
+        images=False,
+    ),
+    Gateway(
+        name="gemini",
+        base_url="https://generativelanguage.googleapis.com/v1beta/openai",
+        key_vars=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        audio=True,
+    ),
+    Gateway(
+        name="ollama",
+        base_url="http://localhost:11434/v1",
+        needs_key=False,
+        key_vars=("OLLAMA_API_KEY",),
+        thinking="reasoning",
+    ),
+    Gateway(
+        name="vllm",
+        base_url="http://localhost:8000/v1",
+        needs_key=False,
+        key_vars=("VLLM_API_KEY",),
+        thinking="reasoning",
+        audio=True,
+    ),
+    Gateway(
+        name="lmstudio",
+        base_url="http://localhost:1234/v1",
+        needs_key=False,
+    ),
+)
+
+COMPATIBLE: Final = Gateway(name="compatible", needs_key=False)
+"""Any other server of the format, reached by its base URL."""
+
+GATEWAYS: Final[Mapping[str, Gateway]] = MappingProxyType({row.name: row for row in _ROWS})
+"""The rows by name."""
+
+ALIASES: Final[Mapping[str, str]] = MappingProxyType(
+    {"zai": "glm", "zhipu": "glm", "dashscope": "qwen", "kimi": "moonshot", "lm-studio": "lmstudio"}
+)
+"""Other names that people know a gateway by."""

@@ -1,0 +1,1 @@
+"""The Chat Completions format: encode, decode and the model that uses both."""

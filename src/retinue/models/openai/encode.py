@@ -1,0 +1,152 @@
+"""Requests of the Chat Completions format: a `ChatRequest` in, JSON bytes out. No I/O.
+
+Instructions come first, then the messages; tools and messages are encoded once and their bytes
+joined. Fields that nobody set are not sent.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from retinue.chains.requests import ChatRequest
+from retinue.chains.settings import Settings
+from retinue.errors import ConfigError
+from retinue.models.gateways import Gateway
+from retinue.models.openai.messages import MessageEncoder, to_json
+from retinue.models.openai.schemas import in_words, response_format
+from retinue.tools import Tool
+from retinue.tools.tool import ToolSpec
+
+_OWN: Final = ("messages", "model", "stream")  # what `Settings.extra` must not set
+_CHOICES: Final = ("auto", "none", "required")
+_TOOLS_KEPT: Final = (
+    1000  # encoded tools that are kept, for applications that make tools as they go
+)
+
+
+class RequestEncoder:
+    """Encodes requests to one model at one gateway."""
+
+    __slots__ = ("_gateway", "_messages", "_model", "_tools")
+
+    def __init__(self, model: str, gateway: Gateway) -> None:
+        self._model = to_json(model)
+        self._gateway = gateway
+        self._messages = MessageEncoder(gateway)
+        # By identity; the spec is kept with its bytes, so that its id stays its own.
+        self._tools: dict[int, tuple[ToolSpec, bytes]] = {}
+
+    def encode(self, request: ChatRequest) -> bytes:
+        """The body to send.
+
+        Raises:
+            ConfigError: the request asks for something that this gateway does not take.
+        """
+        fields = self._fields(request)
+        further_tools = fields.pop("tools", ())
+        body = [b'{"model":', self._model, b',"messages":[', self._all_messages(request)]
+        tools = [self._tool(tool) for tool in request.tools]
+        tools += [to_json(tool) for tool in further_tools]
+        if tools:
+            body += [b'],"tools":[', b",".join(tools)]
+        body.append(b"]")
+        if fields:
+            body += [b",", to_json(fields)[1:-1]]
+        body.append(b"}")
+        return b"".join(body)
+
+    def _all_messages(self, request: ChatRequest) -> bytes:
+        instructions = [text for text in request.instructions if text]
+        if request.output is not None:
+            instructions += in_words(request.output, self._gateway)
+        pieces = self._messages.encode(request.messages)
+        if instructions:
+            text = "\n\n".join(instructions)
+            pieces.insert(0, to_json({"role": "system", "content": text}))
+        return b",".join(pieces)
+
+    def _tool(self, tool: Tool) -> bytes:
+        spec = tool.spec
+        kept = self._tools.get(id(spec))
+        if kept is not None:
+            return kept[1]
+        parameters: dict[str, Any] = {"type": "object", "properties": {}, **spec.parameters}
+        function = {
+            "name": spec.name, "description": spec.description, "parameters": parameters,
+        }  # fmt: skip
+        encoded = to_json({"type": "function", "function": function})
+        if len(self._tools) >= _TOOLS_KEPT:
+            self._tools.clear()
+        self._tools[id(spec)] = (spec, encoded)
+        return encoded
+
+    # -- the other fields -----------------------------------------------------------------------
+
+    def _fields(self, request: ChatRequest) -> dict[str, Any]:
+        settings, gateway = request.settings, self._gateway
+        fields: dict[str, Any] = dict(gateway.extra)
+        if request.stream:
+            fields["stream"] = True
+            if gateway.counts_streams:
+                fields["stream_options"] = {"include_usage": True}
+        for name, value in (
+            ("temperature", settings.temperature),
+            ("top_p", settings.top_p),
+            (gateway.max_tokens, settings.max_tokens),
+            (gateway.seed, settings.seed),
+            ("stop", list(settings.stop) or None),
+        ):
+            if value is not None:
+                fields[name] = value
+        if settings.effort is not None:
+            fields |= self._effort(settings.effort)
+        if request.tools:
+            fields |= _choice(settings, request.tools)
+        if request.output is not None:
+            form = response_format(request.output, gateway)
+            if form is not None:
+                fields["response_format"] = form
+        if settings.extra:
+            _add_extra(fields, settings.extra)
+        return fields
+
+    def _effort(self, effort: str) -> dict[str, Any]:
+        if self._gateway.effort == "reasoning":
+            return {"reasoning": {"effort": effort}}
+        if self._gateway.effort == "reasoning_effort":
+            return {"reasoning_effort": effort}
+        raise ConfigError(
+            f"{self._gateway.name} has no field for effort={effort!r}; say it in its own words with"
+            " Settings(extra={...})."
+        )
+
+
+def _choice(settings: Settings, tools: Sequence[Tool]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    choice = settings.tool_choice
+    if choice in _CHOICES:
+        fields["tool_choice"] = choice
+    elif choice is not None:
+        names = [tool.spec.name for tool in tools]
+        if choice not in names:
+            raise ConfigError(
+                f"tool_choice names {choice!r}, which is not on offer; the tools are"
+                f" {', '.join(names)}."
+            )
+        fields["tool_choice"] = {"type": "function", "function": {"name": choice}}
+    if settings.parallel_tool_calls is not None:
+        fields["parallel_tool_calls"] = settings.parallel_tool_calls
+    return fields
+
+
+def _add_extra(fields: dict[str, Any], extra: Mapping[str, Any]) -> None:
+    for name in _OWN:
+        if name in extra:
+            raise ConfigError(f"Settings(extra=...) cannot set {name!r}; the request decides it.")
+    for name, value in extra.items():
+        try:
+            to_json(value)
+        except TypeError as error:
+            raise ConfigError(
+                f"Settings(extra=...) has {name!r} that is no JSON: {error}."
+            ) from error
+    fields.update(extra)

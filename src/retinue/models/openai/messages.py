@@ -1,0 +1,254 @@
+"""Messages in the Chat Completions format, each as JSON bytes.
+
+A message is encoded once: the bytes are kept with it, and a changed copy starts without them. So
+a long loop sends its history again without encoding it again.
+"""
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from retinue.errors import ConfigError
+from retinue.messages import (
+    Content,
+    File,
+    Image,
+    Message,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from retinue.models.gateways import Gateway
+from retinue.models.openai.details import joined
+
+_encoder: Final = msgspec.json.Encoder()
+_AUDIO: Final = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+_LONGEST_ID: Final = 40
+_LONGEST_NAME: Final = 64
+_ODD: Final = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+class Attached(msgspec.Struct, frozen=True):
+    """A tool's results in bytes, and what the format cannot put into them: images and files.
+
+    The format wants the results of a batch together, so the parts go into a message of their own
+    after the last of them.
+    """
+
+    results: bytes
+    parts: list[dict[str, Any]]
+
+
+class MessageEncoder:
+    """Encodes messages for one gateway."""
+
+    __slots__ = ("_gateway", "_key")
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        # All that the bytes depend on beside the message: two gateways may share a name.
+        self._key = f"chat_completions:{gateway!r}"
+
+    def encode(self, messages: Iterable[Message]) -> list[bytes]:
+        """The messages in order, each as one or more JSON objects joined by commas.
+
+        Raises:
+            ConfigError: a message holds a part that this gateway does not take.
+        """
+        key = self._key
+        pieces: list[bytes] = []
+        attached: list[dict[str, Any]] = []
+        for message in messages:
+            kept: bytes | Attached | None = vars(message).get(key)
+            if kept is None:
+                kept = vars(message)[key] = self._encode(message)
+            if attached and message.role != "tool":
+                pieces.append(to_json({"role": "user", "content": attached}))
+                attached = []
+            if isinstance(kept, Attached):
+                pieces.append(kept.results)
+                attached = attached + kept.parts
+            else:
+                pieces.append(kept)
+        if attached:
+            pieces.append(to_json({"role": "user", "content": attached}))
+        return pieces
+
+    def _encode(self, message: Message) -> bytes | Attached:
+        if message.role == "tool":
+            return self._results(message)
+        if message.role == "assistant":
+            return to_json(self._assistant(message))
+        return to_json({"role": message.role, "content": self._content(message)})
+
+    # -- what the user says ---------------------------------------------------------------------
+
+    def _content(self, message: Message) -> str | list[dict[str, Any]]:
+        parts = message.parts
+        if all(type(part) is Text for part in parts) and len(parts) < 2:
+            return message.text
+        return [self._part(part, message.role) for part in parts]
+
+    def _part(self, part: Any, role: str) -> dict[str, Any]:
+        if type(part) is Text:
+            return {"type": "text", "text": part.text}
+        if type(part) is Image and role == "user":
+            return self._image(part)
+        if type(part) is File and role == "user":
+            return self._file(part)
+        raise ConfigError(
+            f"A message of the role {role!r} cannot hold a part {type(part).__name__} for"
+            f" {self._gateway.name}."
+        )
+
+    def _image(self, image: Image) -> dict[str, Any]:
+        if not self._gateway.images:
+            raise ConfigError(
+                f"{self._gateway.name} takes no images; leave the Image out, or use another model."
+            )
+        return {"type": "image_url", "image_url": {"url": image.url or _data_uri(image)}}
+
+    def _file(self, file: File) -> dict[str, Any]:
+        gateway = self._gateway
+        sound = _AUDIO.get(file.media_type)
+        if sound is not None:
+            if not gateway.audio or file.data is None:
+                raise ConfigError(
+                    f"{gateway.name} takes no recordings by URL; give the File its data."
+                    if gateway.audio
+                    else f"{gateway.name} takes no recordings; leave the File out."
+                )
+            data = base64.b64encode(file.data).decode()
+            return {"type": "input_audio", "input_audio": {"data": data, "format": sound}}
+        if not gateway.files:
+            raise ConfigError(
+                f"{gateway.name} takes no files ({file.media_type}); give what is in it as text."
+            )
+        name = file.name or "file"
+        return {
+            "type": "file",
+            "file": {"filename": name, "file_data": file.url or _data_uri(file)},
+        }
+
+    # -- what the model said --------------------------------------------------------------------
+
+    def _assistant(self, message: Message) -> dict[str, Any]:
+        for part in message.parts:
+            if type(part) in (Image, File, ToolResult):
+                self._part(part, message.role)  # raises
+        text = message.text
+        calls = message.tool_calls
+        said: dict[str, Any] = {"role": "assistant", "content": text or (None if calls else "")}
+        if self._gateway.thinking is not None:
+            self._think_back(message, said)
+        if calls:
+            said["tool_calls"] = [self._call(call) for call in calls]
+        return said
+
+    def _think_back(self, message: Message, said: dict[str, Any]) -> None:
+        field = self._gateway.thinking
+        thoughts = [
+            part
+            for part in message.parts
+            if type(part) is Thinking and part.provider == self._gateway.name
+        ]
+        text = "".join(thought.text for thought in thoughts)
+        if field == "reasoning_details":
+            details = joined(d for thought in thoughts for d in _details_of(thought))
+            if details:
+                said["reasoning_details"] = details
+            elif text:
+                said["reasoning"] = text
+        elif field == "parts":
+            if text:
+                thinking = {"type": "thinking", "thinking": [{"type": "text", "text": text}]}
+                answer = [{"type": "text", "text": said["content"]}] if said["content"] else []
+                said["content"] = [thinking, *answer]
+        elif field is not None and text:
+            said[field] = text
+        elif field is not None and message.tool_calls and self._gateway.no_thinking is not None:
+            said[field] = self._gateway.no_thinking
+
+    def _call(self, call: ToolCall) -> dict[str, Any]:
+        arguments = call.arguments or "{}"
+        if self._gateway.json_arguments and not _is_object(arguments):
+            arguments = "{}"  # the tool's result says what was wrong with them
+        # A name that the model made up may hold anything; a provider refuses the whole history.
+        name = _ODD.sub("_", call.name)[:_LONGEST_NAME] or "unnamed"
+        function = {"name": name, "arguments": arguments}
+        return {"id": self._id(call.id), "type": "function", "function": function}
+
+    def _id(self, call_id: str) -> str:
+        """The id as this gateway takes it: ids of other providers may be too long, or odd."""
+        if self._gateway.short_ids:
+            fits = len(call_id) == 9 and call_id.isascii() and call_id.isalnum()
+            length = 9
+        else:
+            fits = 0 < len(call_id) <= _LONGEST_ID
+            length = 32
+        return call_id if fits else hashlib.sha256(call_id.encode()).hexdigest()[:length]
+
+    # -- what the tools said --------------------------------------------------------------------
+
+    def _results(self, message: Message) -> bytes | Attached:
+        results = message.tool_results
+        if not results or len(results) != len(message.parts):
+            raise ConfigError("A message of the role 'tool' holds tool results and nothing else.")
+        attached: list[dict[str, Any]] = []
+        pieces = [to_json(self._result(result, attached)) for result in results]
+        joined_pieces = b",".join(pieces)
+        return Attached(joined_pieces, attached) if attached else joined_pieces
+
+    def _result(self, result: ToolResult, attached: list[dict[str, Any]]) -> dict[str, Any]:
+        text = result.text
+        others = [part for part in result.parts if type(part) is not Text]
+        for number, part in enumerate(others, start=1):
+            shown = self._attachment(part)
+            kind = type(part).__name__.lower()
+            if shown is None:
+                text += f"\n[{kind} {number}: this model cannot take it]"
+            else:
+                text += f"\n[{kind} {number}: in the next message]"
+                label = f"{kind} {number} of the result of {result.name} ({result.call_id}):"
+                attached += [{"type": "text", "text": label}, shown]
+        text = text.strip("\n") if others else text
+        if not result.ok and text[:5].lower() != "error":
+            text = f"Error: {text}"  # the format has no flag for it
+        return {"role": "tool", "tool_call_id": self._id(result.call_id), "content": text}
+
+    def _attachment(self, part: Content) -> dict[str, Any] | None:
+        try:
+            return self._part(part, "user")
+        except ConfigError:
+            return None
+
+
+def to_json(value: Any) -> bytes:
+    """The value as JSON. Half characters, which no JSON can hold, become question marks."""
+    try:
+        return _encoder.encode(value)
+    except UnicodeEncodeError:
+        return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _data_uri(part: Image | File) -> str:
+    if part.data is None:
+        raise ConfigError(f"This {type(part).__name__} has neither data nor a URL; give it one.")
+    return f"data:{part.media_type};base64,{base64.b64encode(part.data).decode()}"
+
+
+def _details_of(thought: Thinking) -> Sequence[dict[str, Any]]:
+    return () if thought.opaque is None else msgspec.json.decode(thought.opaque)
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(text), dict)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return False

@@ -1,0 +1,79 @@
+"""A model from the text that names it: "provider:model"."""
+
+import difflib
+from typing import Final
+
+from retinue.errors import ConfigError, UnknownModelError
+from retinue.models.base import Model
+from retinue.models.gateways import ALIASES, GATEWAYS
+
+LOCAL: Final = "local"
+"""The provider that runs a model on this machine."""
+
+_KNOWN: Final = (*GATEWAYS, *ALIASES, LOCAL)
+
+_FAMILIES: Final = (
+    ("gpt", "openai"), ("o1", "openai"), ("o3", "openai"), ("o4", "openai"),
+    ("deepseek", "deepseek"), ("qwen", "qwen"), ("glm", "glm"), ("kimi", "moonshot"),
+    ("minimax", "minimax"), ("mistral", "mistral"), ("magistral", "mistral"), ("grok", "xai"),
+    ("gemini", "gemini"), ("llama", "ollama"),
+)  # fmt: skip
+"""Whose a model probably is, by how its name begins; for advice, never for a choice."""
+
+
+def resolve(model: str | Model) -> Model:
+    """The model that the text names; a model object is given back as it is.
+
+    The text is "provider:model", such as "openai:gpt-5-mini" or "ollama:qwen3:8b"; or "local", a
+    small model that runs on this machine, or "local:path/to/weights.gguf". Nothing is loaded and
+    nobody is called yet.
+
+    Raises:
+        UnknownModelError: there is no such provider, or none is named.
+        MissingKeyError: the provider needs a key and none is set.
+    """
+    if not isinstance(model, str):
+        if hasattr(model, "generate"):
+            return model
+        raise ConfigError(
+            f"A model is a text such as 'openai:gpt-5-mini' or a model object, not"
+            f" {type(model).__name__}."
+        )
+    provider, colon, name = model.strip().partition(":")
+    if provider == LOCAL:
+        return _local(name or None)
+    if not colon or not name:
+        raise UnknownModelError(_no_provider(model))
+    if provider not in GATEWAYS and provider not in ALIASES:
+        raise UnknownModelError(_no_such_provider(model, provider))
+    from retinue.models.openai.model import OpenAI
+
+    return OpenAI(name, gateway=provider)
+
+
+def _local(path: str | None) -> Model:
+    from retinue.models.llamacpp import Local
+
+    return Local(path)
+
+
+def _no_provider(model: str) -> str:
+    word = model.strip().partition(":")[0]
+    if word in _KNOWN:
+        return f"{model!r} names a provider and no model; write '{word}:' and the model's name."
+    for start, provider in _FAMILIES:
+        if word.lower().startswith(start):
+            return f"{model!r} names no provider; write '{provider}:{word}'."
+    return f"{model!r} names no provider; write 'provider:model', with one of {', '.join(_KNOWN)}."
+
+
+def _no_such_provider(model: str, provider: str) -> str:
+    near = difflib.get_close_matches(provider.lower(), _KNOWN, n=2, cutoff=0.6)
+    if near:
+        rest = model.strip().partition(":")[2]
+        meant = " or ".join(f"'{name}:{rest}'" for name in near)
+        return f"There is no provider {provider!r}; did you mean {meant}?"
+    return (
+        f"There is no provider {provider!r}; there are {', '.join(_KNOWN)}. For any other"
+        " compatible server use OpenAI(name, base_url=...)."
+    )

@@ -1,0 +1,1 @@
+"""The tests of `retinue.models`, apart from the forms of the wire."""

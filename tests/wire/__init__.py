@@ -1,0 +1,1 @@
+"""What providers send and what they are sent, apart from everything else."""

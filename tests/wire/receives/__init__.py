@@ -1,0 +1,1 @@
+"""What providers send, replayed from recordings and from cases written by hand."""

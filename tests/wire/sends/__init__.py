@@ -1,0 +1,1 @@
+"""What providers are sent, as a server on this machine receives it."""

@@ -1,0 +1,60 @@
+"""A server on this machine that keeps what it is sent and answers politely."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiohttp import web
+from msgspec import Struct
+
+ANSWER = {"choices": [{"message": {"content": "ok"}, "finish_reason": "stop"}]}
+STREAM = (
+    b'data: {"choices":[{"delta":{"content":"ok"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+)
+
+
+class Sent(Struct, frozen=True):
+    """One request as it arrived."""
+
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+    raw: bytes
+
+
+class Recorder:
+    """What has arrived at `url`, the last one at the end."""
+
+    def __init__(self) -> None:
+        self.requests: list[Sent] = []
+        self.url = ""
+
+    @property
+    def last(self) -> Sent:
+        """The request that came last."""
+        return self.requests[-1]
+
+    async def answer(self, request: web.Request) -> web.Response:
+        """Keeps a request, and answers it."""
+        body = await request.json()
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        self.requests.append(Sent(request.path, headers, body, await request.read()))
+        if body.get("stream"):
+            return web.Response(body=STREAM, content_type="text/event-stream")
+        return web.json_response(ANSWER)
+
+
+@asynccontextmanager
+async def recording() -> AsyncIterator[Recorder]:
+    """A recorder that listens until the end of the block."""
+    recorder = Recorder()
+    app = web.Application(client_max_size=2**26)
+    app.router.add_post("/{path:.*}", recorder.answer)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        recorder.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+        yield recorder
+    finally:
+        await runner.cleanup()
