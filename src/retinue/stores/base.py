@@ -1,0 +1,131 @@
+"""What a conversation store is: an append-only log of messages per conversation.
+
+Every edge is written here in words; `retinue.testing.stores` checks them on any store.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Final, Literal, Protocol, runtime_checkable
+
+from msgspec import Struct
+
+from retinue.messages import Message
+
+EntryState = Literal["", "unanswered", "superseded"]
+"""Facts of the log about a message. "" is sent in later turns; the others are kept, not sent."""
+
+EVERYONE: Final = "\x00everyone"
+"""Given as `owner` by tools of the operator: conversations of all owners."""
+
+
+class Entry(Struct, frozen=True):
+    """One message in the log.
+
+    Attributes:
+        position: where it stands in its conversation; rises, may have gaps.
+        turn: the id of the turn that wrote it. A view is cut only where this changes.
+        at: when it was stored, in seconds since 1970 (UTC).
+    """
+
+    position: int
+    turn: str
+    message: Message
+    state: EntryState
+    at: float
+
+
+class Summary(Struct, frozen=True):
+    """A conversation in a list. `title` is the start of its first question."""
+
+    id: str
+    owner: str | None
+    title: str
+    messages: int
+    created: float
+    updated: float
+
+
+@runtime_checkable
+class Store(Protocol):
+    """Keeps conversations. All methods are safe to call from many tasks at once.
+
+    A conversation comes into being with its first `append`, for the owner given there (None:
+    nobody in particular). To any other owner it does not exist: reading or changing it raises
+    ConversationNotFound. Ids are any text of 1 to 1,000 characters; no character is special, and
+    an empty or longer one raises ConfigError.
+
+    A store that cannot do its work (locked, read-only, corrupt, unreachable) raises StoreError
+    with one sentence that names the place and the way out.
+    """
+
+    async def append(
+        self,
+        conversation: str,
+        messages: Sequence[Message],
+        *,
+        turn: str,
+        owner: str | None = None,
+        states: Mapping[str, EntryState] | None = None,
+    ) -> None:
+        """Stores those messages whose id is not in the conversation yet, in the order given.
+
+        `states` gives the state of messages by id, of those stored now and of older ones; a new
+        message that it does not name has the state "". All of it happens, or none.
+        """
+        ...
+
+    async def revise(
+        self, conversation: str, message: Message, *, owner: str | None = None
+    ) -> None:
+        """Replaces the content of the message of the same id; position, turn and state stay.
+
+        A message that is not there raises ConversationNotFound.
+        """
+        ...
+
+    async def tail(
+        self,
+        conversation: str,
+        *,
+        owner: str | None = None,
+        limit: int | None = None,
+        before: int | None = None,
+    ) -> Sequence[Entry]:
+        """The last `limit` entries (all by default) at positions below `before`, oldest first.
+
+        The cost grows with what is returned, not with the length of the conversation. A
+        conversation that is not there yet has no entries.
+        """
+        ...
+
+    async def known(
+        self, conversation: str, ids: Sequence[str], *, owner: str | None = None
+    ) -> frozenset[str]:
+        """Those of the ids that are stored in the conversation."""
+        ...
+
+    async def conversations(
+        self, *, owner: str | None = None, limit: int = 100
+    ) -> Sequence[Summary]:
+        """The owner's conversations, the one written last first. `EVERYONE` lists all."""
+        ...
+
+    async def delete(self, conversation: str, *, owner: str | None = None) -> None:
+        """Removes a conversation and all its messages.
+
+        Raises:
+            ConversationNotFound: there is none for this owner.
+        """
+        ...
+
+    def writing(self, conversation: str, *, wait: bool = True) -> AbstractAsyncContextManager[None]:
+        """Held while a turn writes the conversation: one holder at a time (R-MEM-6).
+
+        A second one waits, in the order of arrival, or with `wait=False` gets ConversationBusy. A
+        holder whose process dies holds no longer.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Lets go of files and connections. The store may be used again; it opens anew."""
+        ...

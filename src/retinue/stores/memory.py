@@ -1,0 +1,201 @@
+"""Conversations in the memory of this process: for tests, scripts and throw-away chats."""
+
+import heapq
+import threading
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from msgspec import structs
+
+from retinue.messages import Message
+from retinue.messages.codec import decode
+from retinue.stores import rules
+from retinue.stores.base import Entry, EntryState, Summary
+from retinue.stores.turnstile import writers
+
+
+class _Conversation:
+    """One log. The entry at index n has the position n + 1."""
+
+    __slots__ = ("created", "entries", "index", "number", "owner", "question", "title", "updated")
+
+    def __init__(self, owner: str | None, number: int, now: float) -> None:
+        self.owner = owner
+        self.number = number
+        self.created = self.updated = now
+        self.title = ""
+        self.question: int | None = None
+        self.entries: list[Entry] = []
+        self.index: dict[str, int] = {}
+
+
+class InMemory:
+    """A store that lives as long as the object. `close` keeps what is in it.
+
+    Messages are stored as the database stores hold them: what is changed in a `meta` after the
+    append changes nothing here, and values of `meta` come back as JSON has them.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._logs: dict[str, _Conversation] = {}
+        self._number = 0
+
+    def __repr__(self) -> str:
+        return f"InMemory({len(self._logs)} conversations)"
+
+    async def append(
+        self,
+        conversation: str,
+        messages: Sequence[Message],
+        *,
+        turn: str,
+        owner: str | None = None,
+        states: Mapping[str, EntryState] | None = None,
+    ) -> None:
+        """See `Store.append`."""
+        rules.check_address(conversation, owner)
+        rules.check_id("turn", turn)
+        states = dict(states) if states else {}
+        rules.check_states(states)
+        forms = rules.encoded(messages)
+        with self._lock:
+            log = self._find(conversation, owner)
+            known: Mapping[str, int] = log.index if log else {}
+            new = {name: body for name, (_, body) in forms.items() if name not in known}
+            older = [name for name in states if name not in new]
+            for name in older:
+                if name not in known:
+                    raise rules.message_not_found(conversation, name)
+            if not new and not older:
+                return
+            now = time.time()
+            if log is None:
+                log = self._begin(conversation, owner, now)
+            for name in older:
+                at = log.index[name]
+                log.entries[at] = structs.replace(log.entries[at], state=states[name])
+            self._extend(log, [decode(body) for body in new.values()], turn, states, now)
+
+    def _begin(self, conversation: str, owner: str | None, now: float) -> _Conversation:
+        owner = rules.owner_of_new(conversation, owner)
+        self._number += 1
+        log = self._logs[conversation] = _Conversation(owner, self._number, now)
+        return log
+
+    def _extend(
+        self,
+        log: _Conversation,
+        messages: Sequence[Message],
+        turn: str,
+        states: Mapping[str, EntryState],
+        now: float,
+    ) -> None:
+        if log.question is None and (asked := rules.first_question(messages, len(log.entries))):
+            log.title, log.question = asked
+        for message in messages:
+            log.index[message.id] = len(log.entries)
+            state = states.get(message.id, "")
+            log.entries.append(Entry(len(log.entries) + 1, turn, message, state, now))
+        log.updated = now
+
+    async def revise(
+        self, conversation: str, message: Message, *, owner: str | None = None
+    ) -> None:
+        """See `Store.revise`."""
+        rules.check_address(conversation, owner)
+        rules.check_id("message id", message.id)
+        stored = decode(rules.body_of(message))
+        with self._lock:
+            log = self._existing(conversation, owner)
+            at = log.index.get(message.id)
+            if at is None:
+                raise rules.message_not_found(conversation, message.id)
+            log.entries[at] = structs.replace(log.entries[at], message=stored)
+            if log.question == at + 1:
+                log.title = rules.question_of(stored)
+            log.updated = time.time()
+
+    async def tail(
+        self,
+        conversation: str,
+        *,
+        owner: str | None = None,
+        limit: int | None = None,
+        before: int | None = None,
+    ) -> Sequence[Entry]:
+        """See `Store.tail`."""
+        rules.check_address(conversation, owner)
+        limit = rules.check_limit(limit)
+        with self._lock:
+            log = self._find(conversation, owner)
+            if log is None:
+                return []
+            end = max(0, min(rules.end_of(before) - 1, len(log.entries)))
+            return log.entries[max(0, end - limit) : end]
+
+    async def known(
+        self, conversation: str, ids: Sequence[str], *, owner: str | None = None
+    ) -> frozenset[str]:
+        """See `Store.known`."""
+        rules.check_address(conversation, owner)
+        with self._lock:
+            log = self._find(conversation, owner)
+            return frozenset(name for name in ids if name in log.index) if log else frozenset()
+
+    async def conversations(
+        self, *, owner: str | None = None, limit: int = 100
+    ) -> Sequence[Summary]:
+        """See `Store.conversations`."""
+        if owner is not None:
+            rules.check_id("owner", owner)
+        most = rules.check_limit(limit)
+        with self._lock:
+            seen = [item for item in self._logs.items() if rules.may_see(item[1].owner, owner)]
+            last = heapq.nlargest(
+                most,
+                seen,
+                key=lambda item: (item[1].updated, item[1].number),
+            )
+            return [
+                Summary(name, log.owner, log.title, len(log.entries), log.created, log.updated)
+                for name, log in last
+            ]
+
+    async def delete(self, conversation: str, *, owner: str | None = None) -> None:
+        """See `Store.delete`."""
+        rules.check_address(conversation, owner)
+        with self._lock:
+            self._existing(conversation, owner)
+            del self._logs[conversation]
+
+    def writing(self, conversation: str, *, wait: bool = True) -> AbstractAsyncContextManager[None]:
+        """See `Store.writing`."""
+        rules.check_id("conversation id", conversation)
+        return self._writing(conversation, wait)
+
+    @asynccontextmanager
+    async def _writing(self, conversation: str, wait: bool) -> AsyncGenerator[None]:
+        key = (self, conversation)
+        if not await writers.enter(key, wait=wait):
+            raise rules.busy(conversation)
+        try:
+            yield
+        finally:
+            writers.leave(key)
+
+    async def close(self) -> None:
+        """Nothing to let go of; the conversations stay."""
+
+    def _find(self, conversation: str, owner: str | None) -> _Conversation | None:
+        log = self._logs.get(conversation)
+        if log is not None and not rules.may_see(log.owner, owner):
+            raise rules.not_found(conversation)
+        return log
+
+    def _existing(self, conversation: str, owner: str | None) -> _Conversation:
+        log = self._find(conversation, owner)
+        if log is None:
+            raise rules.not_found(conversation)
+        return log

@@ -1,0 +1,1 @@
+"""The migrations of the tables, which Alembic runs (see `retinue.stores.sql.schema`)."""

@@ -1,0 +1,186 @@
+"""The store over any SQL database: checks the input, and runs one transaction per call."""
+
+import importlib.util
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+
+from retinue.errors import MissingExtraError, StoreError
+from retinue.messages import Message
+from retinue.messages.codec import FormatError
+from retinue.stores import rules
+from retinue.stores.base import Entry, EntryState, Summary
+from retinue.stores.sql.worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sqlalchemy import Connection, Engine
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class SQLStore(ABC):
+    """What all SQL databases share; a subclass opens the engine and words its errors.
+
+    A call that is cancelled while the database works is still finished there: it happens as a
+    whole, unseen by the caller. Storing again is harmless.
+
+    Args:
+        place: the database's name in errors.
+        volatile: the database is gone with its connection.
+
+    Raises:
+        MissingExtraError: SQLAlchemy is not installed.
+    """
+
+    def __init__(self, place: str, *, volatile: bool = False) -> None:
+        if importlib.util.find_spec("sqlalchemy") is None:
+            raise MissingExtraError(
+                f"{type(self).__name__} keeps conversations through SQLAlchemy, which is not"
+                " installed: pip install 'retinue[sqlite]'."
+            )
+        self._place = place
+        self._worker = Worker(self._open, self._explain, volatile=volatile)
+
+    @abstractmethod
+    def _engine(self) -> "Engine":
+        """A new engine. Its transactions lock for writing under the option `writing=True`."""
+
+    @abstractmethod
+    def _explain(self, error: Exception) -> StoreError | None:
+        """The sentence for an error of the database, or None if it is not one."""
+
+    @abstractmethod
+    def _writing(self, conversation: str, wait: bool) -> AbstractAsyncContextManager[None]:
+        """See `Store.writing`; the id is checked."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._place!r})"
+
+    async def append(
+        self,
+        conversation: str,
+        messages: Sequence[Message],
+        *,
+        turn: str,
+        owner: str | None = None,
+        states: Mapping[str, EntryState] | None = None,
+    ) -> None:
+        """See `Store.append`."""
+        rules.check_address(conversation, owner)
+        rules.check_id("turn", turn)
+        states = dict(states) if states else {}
+        rules.check_states(states)
+        forms = rules.encoded(messages)
+        from retinue.stores.sql import log
+
+        await self._write(log.append, conversation, owner, forms, turn, states)
+
+    async def revise(
+        self, conversation: str, message: Message, *, owner: str | None = None
+    ) -> None:
+        """See `Store.revise`."""
+        rules.check_address(conversation, owner)
+        rules.check_id("message id", message.id)
+        body = rules.body_of(message)
+        from retinue.stores.sql import log
+
+        await self._write(log.revise, conversation, owner, message, body)
+
+    async def tail(
+        self,
+        conversation: str,
+        *,
+        owner: str | None = None,
+        limit: int | None = None,
+        before: int | None = None,
+    ) -> Sequence[Entry]:
+        """See `Store.tail`."""
+        rules.check_address(conversation, owner)
+        most, end = rules.check_limit(limit), rules.end_of(before)
+        from retinue.stores.sql import log
+
+        try:
+            return await self._read(log.tail, conversation, owner, most, end)
+        except FormatError as error:
+            raise StoreError(
+                f"Conversation {rules.quoted(conversation)} in {self._place} holds a row that is no"
+                f" message; restore it from a backup. {error}"
+            ) from error
+
+    async def known(
+        self, conversation: str, ids: Sequence[str], *, owner: str | None = None
+    ) -> frozenset[str]:
+        """See `Store.known`."""
+        rules.check_address(conversation, owner)
+        from retinue.stores.sql import log
+
+        return await self._read(log.known, conversation, owner, list(ids))
+
+    async def conversations(
+        self, *, owner: str | None = None, limit: int = 100
+    ) -> Sequence[Summary]:
+        """See `Store.conversations`."""
+        if owner is not None:
+            rules.check_id("owner", owner)
+        most = rules.check_limit(limit)
+        from retinue.stores.sql import log
+
+        return await self._read(log.conversations, owner, most)
+
+    async def delete(self, conversation: str, *, owner: str | None = None) -> None:
+        """See `Store.delete`."""
+        rules.check_address(conversation, owner)
+        from retinue.stores.sql import log
+
+        await self._write(log.remove, conversation, owner)
+
+    def writing(self, conversation: str, *, wait: bool = True) -> AbstractAsyncContextManager[None]:
+        """See `Store.writing`."""
+        rules.check_id("conversation id", conversation)
+        return self._writing(conversation, wait)
+
+    async def close(self) -> None:
+        """Lets go of the connection and the thread, after what was asked for has been done."""
+        await self._worker.close()
+
+    async def _read(
+        self,
+        operation: "Callable[Concatenate[Connection, P], T]",
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        def transaction(engine: "Engine") -> T:
+            with engine.begin() as connection:
+                return operation(connection, *args, **kwargs)
+
+        return await self._worker.run(transaction)
+
+    async def _write(
+        self,
+        operation: "Callable[Concatenate[Connection, P], T]",
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        def transaction(engine: "Engine") -> T:
+            with (
+                engine.connect().execution_options(writing=True) as connection,
+                connection.begin(),
+            ):
+                return operation(connection, *args, **kwargs)
+
+        return await self._worker.run(transaction)
+
+    def _open(self) -> "Engine":
+        from retinue.stores.sql import schema
+
+        engine = self._engine()
+        try:
+            schema.ensure(engine, self._place)
+        except BaseException:
+            engine.dispose()
+            raise
+        return engine
