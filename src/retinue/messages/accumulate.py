@@ -79,6 +79,8 @@ class Accumulator:
         if type(delta) is TextDelta:  # the hot path: one test, one append
             said = self._said
             if said is None:
+                if not delta.text:
+                    return
                 said = self._open_text()
             said.pieces.append(delta.text)
         elif type(delta) is ThinkingDelta:
@@ -89,6 +91,11 @@ class Accumulator:
             self._report(delta)
         elif type(delta) is FinishDelta:
             self.finish = delta.reason or self.finish
+
+    def restart(self) -> Usage | None:
+        """Forgets the reports of a try that failed before it said a word; gives its tokens."""
+        usage, self.usage, self.finish = self.usage, None, None
+        return usage
 
     @property
     def text(self) -> str:
@@ -128,16 +135,17 @@ class Accumulator:
         return self._said
 
     def _think(self, delta: ThinkingDelta) -> None:
+        closes = delta.signature is not None or delta.opaque is not None
         thought = self._thought
         if thought is None:
+            if not (delta.text or closes):
+                return
             thought = self._thought = _Thought()
             self._said = None
             self._segments.append(thought)
         thought.pieces.append(delta.text)
-        if delta.opaque is not None:
-            thought.opaque = delta.opaque
-        if delta.signature is not None:
-            thought.signature = delta.signature
+        if closes:
+            thought.signature, thought.opaque = delta.signature, delta.opaque
             self._thought = None
 
     def _ask(self, delta: ToolCallDelta) -> None:

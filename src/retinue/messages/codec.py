@@ -49,7 +49,7 @@ def decode(data: bytes | str) -> Message:
     """
     try:
         return _message.decode(data)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise FormatError(f"These bytes are no stored message: {error}.") from error
 
 
@@ -72,5 +72,5 @@ def load(data: bytes | str) -> tuple[Message, ...]:
                 f" {FORMAT}; upgrade retinue."
             )
         return _document.decode(data).messages
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise FormatError(f"This is no document of messages: {error}.") from error

@@ -4,7 +4,7 @@ import itertools
 import os
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 from msgspec import Struct, field, structs
 
@@ -94,14 +94,14 @@ class Message(Struct, frozen=True, dict=True, omit_defaults=True):
     def with_text(self, text: str) -> Self:
         """A copy whose text is `text`: the first text part becomes it, the others go."""
         parts: list[Part] = []
-        placed = False
+        placed = not text  # an empty text makes no part
         for part in self.parts:
             if type(part) is not Text:
                 parts.append(part)
             elif not placed:
                 parts.append(Text(text))
                 placed = True
-        if not placed and text:
+        if not placed:
             at = next((n for n, p in enumerate(parts) if type(p) is ToolCall), len(parts))
             parts.insert(at, Text(text))
         return self.with_(parts=tuple(parts))
@@ -153,7 +153,7 @@ def as_messages(question: Input) -> tuple[Message, ...]:
     Raises:
         ConfigError: the question is empty or of a type that is none.
     """
-    given: object = question
+    given = cast(object, question)  # whoever calls may not be type-checked
     if isinstance(given, (str, Text, Image, File)):
         messages: tuple[Message, ...] = (Message("user", as_parts([given])),)
     elif isinstance(given, Message):

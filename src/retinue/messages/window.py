@@ -4,9 +4,10 @@ Pure functions over messages. A view is cut at turn starts; the log behind it ke
 """
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from retinue.messages.message import Message, tool_result
-from retinue.messages.parts import Text, ToolResult
+from retinue.messages.parts import Text, ToolCall, ToolResult
 
 Size = Callable[[Message], int]
 """What a message weighs: 1 for a window by messages, its tokens for one by tokens."""
@@ -24,8 +25,7 @@ def turns(messages: Sequence[Message]) -> list[tuple[Message, ...]]:
         for at, message in enumerate(messages)
         if at == 0 or (_opens(message) and not _opens(messages[at - 1]))
     ]
-    ends = [*starts[1:], len(messages)]
-    return [tuple(messages[a:b]) for a, b in zip(starts, ends, strict=True)]
+    return [tuple(messages[a:b]) for a, b in pairwise([*starts, len(messages)])]
 
 
 def exchanges(turn: Sequence[Message]) -> list[tuple[Message, ...]]:
@@ -69,24 +69,25 @@ def fit(
 def heal(messages: Sequence[Message], why: str) -> tuple[Message, ...]:
     """The messages with a result for every call (R-MEM-5).
 
-    A missing result stands behind the results that are there, and says `why`.
+    A missing result stands behind the results that are there, and says `why`. A result counts for
+    the calls directly before it, since some providers use an id again in every round.
     """
-    done = {result.call_id for message in messages for result in message.tool_results}
     healed: list[Message] = []
-    owed: list[Message] = []
+    owed: dict[str, ToolCall] = {}
     for message in messages:
         if owed and message.role != "tool":
-            healed += owed
-            owed = []
+            healed += [_missing(call, why) for call in owed.values()]
+            owed = {}
         healed.append(message)
-        owed += [
-            tool_result(ToolResult(call.id, call.name, (Text(why),), ok=False)).with_(
-                origin="healed"
-            )
-            for call in message.tool_calls
-            if call.id not in done
-        ]
-    return (*healed, *owed)
+        for result in message.tool_results:
+            owed.pop(result.call_id, None)
+        owed |= {call.id: call for call in message.tool_calls}
+    return (*healed, *(_missing(call, why) for call in owed.values()))
+
+
+def _missing(call: ToolCall, why: str) -> Message:
+    result = ToolResult(call.id, call.name, (Text(why),), ok=False)
+    return tool_result(result).with_(origin="healed")
 
 
 def _opens(message: Message) -> bool:
