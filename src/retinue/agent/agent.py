@@ -4,14 +4,14 @@ import asyncio
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from msgspec import Struct
 
 from retinue.agent.gate import Gate
 from retinue.agent.limits import Limits
 from retinue.agent.loop import Loop
-from retinue.agent.plan import Eligible, Instructions, Plan
+from retinue.agent.plan import Eligible, Instructions, Plan, check_parts, listed
 from retinue.agent.run import Turn, conduct
 from retinue.agent.subagent import agent_tool
 from retinue.chains import (
@@ -78,15 +78,17 @@ class Agent:
     ) -> None:
         self._build(
             {
-                "model": model, "instructions": instructions, "tools": tuple(tools),
-                "advisors": tuple(advisors), "engine": engine, "limits": limits, "gate": gate,
-                "eligible": eligible, "slots": tuple(slots), "settings": settings,
+                "model": model, "instructions": instructions, "tools": tools,
+                "advisors": advisors, "engine": engine, "limits": limits, "gate": gate,
+                "eligible": eligible, "slots": slots, "settings": settings,
                 "output": output, "retry": retry, "name": name,
             },
             _Family(),
         )  # fmt: skip
 
     def _build(self, given: dict[str, Any], family: "_Family") -> None:
+        given.update((name, listed(name, given[name])) for name in ("tools", "advisors", "slots"))
+        check_parts(given)
         advisors: tuple[object, ...] = given["advisors"]
         self._given = given
         self._warnings = check(advisors)
@@ -235,9 +237,6 @@ class Agent:
         unknown = sorted(changes.keys() - self._given.keys())
         if unknown:
             raise ConfigError(f"An agent has no {unknown[0]!r}; it has {', '.join(self._given)}.")
-        for name in ("tools", "advisors", "slots"):
-            if name in changes:
-                changes[name] = tuple(changes[name])
         agent = object.__new__(type(self))
         agent._build({**self._given, **changes}, self._family)
         return agent
@@ -301,6 +300,7 @@ class Agent:
     ) -> TurnRequest:
         plan = self._plan
         messages = as_messages(question)
+        check_parts({"settings": settings})
         scope = Scope(self._loop.consult, channel, plan.limits.tokens)
         return TurnRequest(
             scope=scope,
@@ -353,7 +353,9 @@ def _checked_tools(
     origin += [(name_of(a), each) for a in advisors for each in getattr(a, "tools", ())]
     found: dict[str, tuple[str, Tool]] = {}
     for source, each in origin:
-        one: Tool = each if isinstance(each, Tool) else tool(each)
+        if not callable(each):
+            raise ConfigError(f"{each!r}, a tool of {source}, is neither a tool nor a function.")
+        one = cast("Tool", each if isinstance(each, Tool) else tool(each))
         one.check()
         if one.name in found:
             raise ConfigError(

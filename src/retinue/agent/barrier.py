@@ -45,8 +45,12 @@ def barrier(
 
 def unanswered_calls(messages: Sequence[Message]) -> list[ToolCall]:
     """The calls of a transcript that have no result yet, in call order."""
-    done = {result.call_id for message in messages for result in message.tool_results}
-    return [call for message in messages for call in message.tool_calls if call.id not in done]
+    waiting: dict[str, ToolCall] = {}
+    for message in messages:  # in order: a provider may use an id again in a later round
+        for result in message.tool_results:
+            waiting.pop(result.call_id, None)
+        waiting.update((call.id, call) for call in message.tool_calls)
+    return list(waiting.values())
 
 
 def close_calls(

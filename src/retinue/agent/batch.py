@@ -6,6 +6,7 @@ from time import perf_counter
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from retinue.agent.gate import ask
 from retinue.agent.plan import Plan
@@ -84,8 +85,11 @@ class Batch:
                 wait=wait,
             )
             await asyncio.sleep(wait)
-            request = request.with_(attempt=request.attempt + 1, trace=[0])
+            request = request.with_(attempt=request.attempt + 1)
             response = await self._chain(request)
+        if response.result.call_id != call.id:  # a layer may answer with what it has kept
+            result = structs.replace(response.result, call_id=call.id, name=call.name)
+            response = response.with_(result=result)
         _report(request, response, perf_counter() - began)
         return response
 

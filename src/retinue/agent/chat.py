@@ -33,28 +33,24 @@ class Chat:
         """One model call, its answer delivered as it comes."""
         scope = request.scope
         model = self._plan.model if request.model is None else resolve(request.model)
-        scope.partial = None
         if scope.journals:
             await scope.record(scope.transcript)
         transforms = [made for hook in self._streams if (made := hook(request)) is not None]
-        delivery = Delivery(scope, transforms)
+        delivery = Delivery(scope, transforms, model=model.name, provider=model.provider)
 
         def on_retry(error: ModelError, wait: float) -> None:
+            _charge(scope, model, delivery.restart())
             scope.emit(events.ModelRetried, error=str(error), wait=wait)
 
         try:
             meta = await generate(model, request, delivery, self._plan.retry, on_retry)
             await delivery.finish()
-        except BaseException:
-            partial = delivery.message(model=model.name, provider=model.provider, partial=True)
-            scope.partial = partial if partial.parts else None
-            raise
         finally:
             _charge(scope, model, delivery.usage)
             if delivery.usage is None:
                 scope.estimated += delivery.estimate
         return ChatResponse(
-            message=delivery.message(model=model.name, provider=model.provider),
+            message=delivery.message(),
             usage=delivery.usage,
             tools=request.tools,
             meta=meta or NOTHING,
@@ -85,10 +81,16 @@ class Chat:
             output=output,
         )
         collector = Collector()
+
+        def on_retry(error: ModelError, wait: float) -> None:
+            _charge(scope, asked, collector.restart())
+
         try:
-            meta = await generate(asked, request, collector, plan.retry)
+            meta = await generate(asked, request, collector, plan.retry, on_retry)
         finally:
             _charge(scope, asked, collector.usage)
+            if collector.usage is None:
+                scope.estimated += collector.estimate
         return ChatResponse(
             message=collector.message(model=asked.name, provider=asked.provider),
             usage=collector.usage,

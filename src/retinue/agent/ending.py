@@ -7,7 +7,11 @@ from retinue.messages import Message
 
 
 def ended(
-    request: TurnRequest, answer: RoundResponse | None, status: Status, reason: str | None
+    request: TurnRequest,
+    messages: tuple[Message, ...],
+    answer: RoundResponse | None,
+    status: Status,
+    reason: str | None,
 ) -> TurnResponse:
     """The response of the loop after its last round, or before its first."""
     scope = request.scope
@@ -15,7 +19,7 @@ def ended(
         id=scope.id,
         status=status,
         message=None if answer is None else answer.message,
-        messages=scope.transcript,
+        messages=messages,
         usage=scope.usage,
         spent=tuple(scope.spent),
         rounds=scope.round,
@@ -28,61 +32,55 @@ def ended(
     )
 
 
-async def cut_off(
+def cut_off(
     request: TurnRequest, status: Status, reason: str, error: BaseException | None = None
 ) -> TurnResponse:
     """The response of a turn that was stopped: all that came is kept, no call is left open."""
-    scope = request.scope
-    messages = scope.transcript or request.messages
-    partial = scope.partial
-    if partial is not None and all(message.id != partial.id for message in messages):
-        messages = (*messages, scope.logged(partial))
-    messages = close_calls(messages, scope.results, f"Not finished. {reason}")
-    response = ended(request, None, status, reason).with_(
-        message=_last_said(scope), messages=messages, error=error
+    scope, standing = request.scope, request.scope.standing
+    messages = close_calls(scope.transcript, scope.results, f"Not finished. {reason}")
+    if standing is not None and standing.answer is None:
+        partial = standing.message(partial=True)
+        if partial.parts:
+            standing.answer = partial
+            messages = (*messages, scope.logged(partial))
+    response = ended(request, messages, None, status, reason).with_(
+        message=None if standing is None else standing.answer, error=error
     )
     settle(scope, response.text, reason)
-    await _close_log(scope, messages)
     return response
-
-
-def _last_said(scope: Scope) -> Message | None:
-    """The message whose text the reader holds."""
-    if scope.partial is not None or scope.standing is None or not scope.standing.text:
-        return scope.partial
-    said = (message for message in reversed(scope.transcript) if message.role == "assistant")
-    return next(said, None)
 
 
 async def agree(scope: Scope, response: TurnResponse) -> TurnResponse:
     """Shown = returned = stored, also where a turn layer had the last word (R-STREAM-3, -8)."""
+    if not response.messages:  # a layer has made it by hand
+        response = response.with_(messages=scope.transcript)
     if response.status == "completed":
         response = await _correct_log(scope, response)
-    elif response.status == "blocked" and scope.recorded:
-        await _close_log(scope, response.messages)
+    elif response.status != "blocked":
+        await close_log(scope, response.messages)
+    elif scope.recorded:
+        await close_log(scope, ())  # or a later turn would be sent what this one was blocked for
     settle(scope, response.text, "a layer changed the answer")
     return response.with_(usage=scope.usage, spent=tuple(scope.spent), rounds=scope.round)
 
 
 async def _correct_log(scope: Scope, response: TurnResponse) -> TurnResponse:
     final, messages = response.message, response.messages
-    as_the_loop_left_it = messages is scope.transcript and messages[-1] is final
-    if as_the_loop_left_it and len(scope.recorded) <= len(messages):
+    as_the_loop_left_it = bool(messages) and messages is scope.transcript and messages[-1] is final
+    stored = not scope.journals or scope.recorded.keys() == {message.id for message in messages}
+    if as_the_loop_left_it and stored:
         return response
     if final is not None and scope.originals.get(final.id, (None,))[0] is not final:
         final, messages = _in_place(scope, final, messages)
-    before = {message.id: message for message in scope.transcript}
-    await _close_log(scope, messages)
-    if final is not None and before.get(final.id, final) is not final:
-        await scope.revise(final)
+    await close_log(scope, messages)
     return response.with_(message=final, messages=messages)
 
 
-async def _close_log(scope: Scope, messages: tuple[Message, ...]) -> None:
+async def close_log(scope: Scope, messages: tuple[Message, ...]) -> None:
     """The log's last word on a turn: what is not in these messages was given up on the way."""
     if scope.journals:
-        scope.supersede(scope.recorded.difference([message.id for message in messages]))
-        await scope.record(messages)
+        scope.supersede(scope.recorded.keys() - {message.id for message in messages})
+        await scope.amend(messages)
 
 
 def _in_place(

@@ -4,6 +4,8 @@ from msgspec import Struct, structs
 
 from retinue.chains import RoundResponse
 from retinue.errors import ConfigError
+from retinue.models import check_prices
+from retinue.tools.options import is_positive
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -29,17 +31,23 @@ class Limits(Struct, frozen=True, kw_only=True):
 
         Raises:
             ConfigError: naming the limit.
+            MissingExtraError: there is a limit to the cost, and no price table.
         """
         for name, value in structs.asdict(self).items():
             if value is None and name in ("seconds", "tokens", "cost"):
                 continue
-            if not isinstance(value, (int, float)) or isinstance(value, bool) or value <= 0:
-                raise ConfigError(f"Limits({name}={value!r}): a limit is a number above 0.")
+            whole = name in ("rounds", "repeats", "tokens")
+            if not is_positive(value) or (whole and not isinstance(value, int)):
+                kind = "whole number" if whole else "number"
+                raise ConfigError(f"Limits({name}={value!r}): the limit is a {kind} above 0.")
+        if self.cost is not None:
+            check_prices()
 
     @property
     def no_round_left(self) -> str:
         """The reason given when the rounds are used up."""
-        return f"The limit of {self.rounds} rounds is reached."
+        rounds = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
+        return f"The limit of {rounds} is reached."
 
     @property
     def repeated(self) -> str:

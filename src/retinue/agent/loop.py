@@ -30,7 +30,7 @@ from retinue.chains import (
 )
 from retinue.chains.send import settle
 from retinue.errors import ConfigError
-from retinue.messages import Message
+from retinue.messages import Message, new_id
 
 
 class Loop:
@@ -67,7 +67,8 @@ class Loop:
             halted = scope.absorb()
             if halted is None or halted.status != "limit":
                 raise
-            response = await cut_off(request, "limit", halted.reason)
+            response = cut_off(request, "limit", halted.reason)
+            await scope.record(response.messages)
         scope.finished = response
         return response
 
@@ -75,12 +76,15 @@ class Loop:
         plan, scope = self._plan, request.scope
         instructions = (*await plan.instruct(request), *request.instructions)
         messages, state, settings = request.messages, request.state, request.settings
+        if request.reentry:
+            settings = _freed(settings)
         repeats = Repeats(plan.limits.repeats)
         last: RoundResponse | None = None
         for remaining in range(plan.limits.rounds - 1, -1, -1):
+            await scope.stop_if_cancelled()
             reason = plan.over_budget(scope)
             if reason is not None:
-                return ended(request, last, "limit", reason)
+                return ended(request, messages, last, "limit", reason)
             scope.round += 1
             scope.emit(events.RoundStarted)
             answer: RoundResponse = await self._round(
@@ -99,13 +103,14 @@ class Loop:
                 )
             )
             messages, state = answer.messages, answer.state
-            scope.transcript = messages
+            if messages is not scope.transcript and answer.status != "blocked":
+                await scope.amend(messages)
             if answer.status is not None:
-                return ended(request, answer, answer.status, answer.reason)
+                return ended(request, messages, answer, answer.status, answer.reason)
             if repeats.again(answer):
-                return ended(request, answer, "limit", plan.limits.repeated)
+                return ended(request, messages, answer, "limit", plan.limits.repeated)
             settings, last = _freed(settings), answer
-        return ended(request, last, "limit", plan.limits.no_round_left)
+        return ended(request, messages, last, "limit", plan.limits.no_round_left)
 
     async def _run_round(self, request: RoundRequest) -> RoundResponse:
         scope, turn, course = request.scope, request.turn, Course()
@@ -125,10 +130,14 @@ class Loop:
                 stream=scope.channel is not None or scope.token_limit is not None,
             )
         )
+        await scope.stop_if_cancelled()
         course.to(Phase.ANSWERED)
-        scope.partial = None
+        if answer.blocked_by is not None:  # a layer may give the same message again and again
+            answer = answer.with_(message=answer.message.with_(id=new_id()))
         if not (scope.final_only and answer.message.tool_calls):
             settle(scope, answer.text, "a layer changed the answer")
+        if scope.standing is not None:
+            scope.standing.answer = answer.message
         if answer.refused:
             course.to(Phase.BLOCKED)
             return _done(request, answer, request.messages, "blocked")

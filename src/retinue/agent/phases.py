@@ -1,15 +1,15 @@
 """The states of a round, and the moves between them. The loop makes no other move.
 
     READY ─▶ ANSWERED ─▶ GATED ─▶ EXECUTED ─▶ READY       the results go back to the model
-      │          │          │          ├────▶ COMPLETED   every call's result is the answer
-      │          │          │          └────▶ PAUSED      a person must mend something first
-      │          │          ├───────────────▶ PAUSED      a person must decide first
-      │          │          └───────────────▶ LIMIT       no round is left for the results
-      │          ├──────────────────────────▶ COMPLETED   no calls, or they are not eligible
-      │          └──────────────────────────▶ BLOCKED     a layer refused in place of the model
-      └─────────────────────────────────────▶ LIMIT       a budget is used up
+                 │          │          ├────▶ COMPLETED   every call's result is the answer
+                 │          │          └────▶ PAUSED      a person must mend something first
+                 │          ├───────────────▶ PAUSED      a person must decide first
+                 │          └───────────────▶ LIMIT       no round is left for the results
+                 ├──────────────────────────▶ COMPLETED   no calls, or they are not eligible
+                 └──────────────────────────▶ BLOCKED     a layer refused in place of the model
 
-CANCELLED and FAILED are reached from everywhere, by an exception.
+A budget that is used up ends the turn before its next round begins. The statuses cancelled and
+failed, and a limit of time or tokens, are reached from everywhere, by an exception.
 """
 
 from enum import Enum
@@ -32,7 +32,7 @@ class Phase(Enum):
 
 
 MOVES: Final[dict[Phase, frozenset[Phase]]] = {
-    Phase.READY: frozenset({Phase.ANSWERED, Phase.LIMIT}),
+    Phase.READY: frozenset({Phase.ANSWERED}),
     Phase.ANSWERED: frozenset({Phase.GATED, Phase.COMPLETED, Phase.BLOCKED}),
     Phase.GATED: frozenset({Phase.EXECUTED, Phase.PAUSED, Phase.LIMIT}),
     Phase.EXECUTED: frozenset({Phase.READY, Phase.COMPLETED, Phase.PAUSED}),

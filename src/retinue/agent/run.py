@@ -6,9 +6,9 @@ from collections.abc import AsyncGenerator
 from types import TracebackType
 from typing import Self
 
-from retinue.agent.ending import agree, cut_off
+from retinue.agent.ending import agree, close_log, cut_off
 from retinue.agent.loop import Loop
-from retinue.chains import Scope, TurnRequest, TurnResponse, events
+from retinue.chains import Scope, Status, TurnRequest, TurnResponse, events
 from retinue.chains.channel import Channel
 from retinue.chains.events import Event
 from retinue.errors import InternalError
@@ -30,7 +30,8 @@ async def conduct(loop: Loop, request: TurnRequest, seconds: float | None) -> Tu
         Exception: what a layer, the store or the model raised, as it is.
     """
     scope = request.scope
-    scope.task = asyncio.current_task()
+    scope.runs_here()
+    scope.transcript = request.messages
     if not scope.path:
         scope.emit(events.TurnStarted, turn=scope.id, conversation=request.conversation)
     timer = None
@@ -38,37 +39,44 @@ async def conduct(loop: Loop, request: TurnRequest, seconds: float | None) -> Tu
         reason = f"The time limit of {seconds:g} seconds is reached."
         timer = asyncio.get_running_loop().call_later(seconds, scope.halt, "limit", reason)
     try:
-        if scope.halted is not None:
-            raise asyncio.CancelledError(scope.halted.reason)
-        scope.outcome = await agree(scope, await loop.turn(request))
+        await scope.stop_if_cancelled()
+        outcome = scope.outcome = await agree(scope, await loop.turn(request))
         await _settle_halts(scope)
+        return outcome
     except asyncio.CancelledError as error:
         halted = scope.absorb()
-        status, reason = ("cancelled", "The turn was cancelled.")
-        if halted is not None:
-            status, reason = halted.status, halted.reason
-        scope.outcome = await cut_off(request, status, reason, None if halted else error)
         if halted is None:
+            await _stop(request, "cancelled", "The turn was cancelled.", error)
             raise
+        return await _stop(request, halted.status, halted.reason, None)
     except Exception as error:
-        await _fail(request, error)
+        await _stop(request, "failed", str(error) or type(error).__name__, error)
         raise
     finally:
         if timer is not None:
             timer.cancel()
-        for journal in reversed(scope.journals):
-            await journal.close()
-        if not scope.path:
-            _tell_end(scope)
-    return scope.outcome
+        try:
+            for journal in reversed(scope.journals):
+                await journal.close()
+        finally:
+            if not scope.path:
+                _tell_end(request)
 
 
-async def _fail(request: TurnRequest, error: Exception) -> None:
+async def _stop(
+    request: TurnRequest, status: Status, reason: str, error: BaseException | None
+) -> TurnResponse:
+    """Ends a turn out of its course. An error of the store does not hide the one behind it."""
     scope = request.scope
+    scope.outcome = outcome = cut_off(request, status, reason, error)  # before anything is awaited
     try:
-        scope.outcome = await cut_off(request, "failed", str(error) or type(error).__name__, error)
+        await close_log(scope, outcome.messages)
     except Exception as second:
+        if error is None:
+            scope.outcome = outcome.with_(status="failed", reason=str(second), error=second)
+            raise
         error.add_note(f"What the turn had done could not be stored: {second}")
+    return outcome
 
 
 async def _settle_halts(scope: Scope) -> None:
@@ -79,11 +87,11 @@ async def _settle_halts(scope: Scope) -> None:
         scope.absorb()
 
 
-def _tell_end(scope: Scope) -> None:
+def _tell_end(request: TurnRequest) -> None:
+    scope = request.scope
+    if scope.outcome is None:  # the process itself is being stopped: nothing more is stored
+        scope.outcome = cut_off(request, "failed", "The turn was broken off.")
     outcome = scope.outcome
-    if outcome is None:
-        scope.emit(events.TurnEnded, turn=scope.id, status="failed")
-        return
     scope.emit(
         events.TurnEnded,
         turn=scope.id,
@@ -153,7 +161,7 @@ class Turn:
         self._read = True
         task = self._start()
         try:
-            async for event in self._channel.read():
+            while (event := await self._channel.get()) is not None:
                 yield event
             await task
         finally:
@@ -174,7 +182,8 @@ class Turn:
     def _start(self) -> asyncio.Task[TurnResponse]:
         if self._task is None:
             self._task = asyncio.create_task(self._conduct())
-            self._task.add_done_callback(_retrieve)
+            _running.add(self._task)
+            self._task.add_done_callback(_done)
         return self._task
 
     async def _conduct(self) -> TurnResponse:
@@ -193,7 +202,12 @@ class Turn:
             await task
 
 
-def _retrieve(task: asyncio.Task[TurnResponse]) -> None:
+_running: set[asyncio.Task[TurnResponse]] = set()
+"""The loop alone keeps no task alive, and nobody need hold on to a detached turn."""
+
+
+def _done(task: asyncio.Task[TurnResponse]) -> None:
     """Marks the error as seen: it is in the last event and in `outcome`."""
+    _running.discard(task)
     if not task.cancelled():
         task.exception()

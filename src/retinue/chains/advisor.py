@@ -2,11 +2,11 @@
 
 An advisor is any object with one or more of five hooks:
 
-    async def turn(self, request: TurnRequest, call_next) -> TurnResponse     once per user request
-    async def round(self, request: RoundRequest, call_next) -> RoundResponse   once per round
-    async def chat(self, request: ChatRequest, call_next) -> ChatResponse     once per model call
-    async def tool(self, request: ToolRequest, call_next) -> ToolResponse     once per tool run
-    def stream(self, request: ChatRequest) -> Transform | None                what a model call sends
+    async def turn(self, request: TurnRequest, call_next) -> TurnResponse    once per user request
+    async def round(self, request: RoundRequest, call_next) -> RoundResponse  once per round
+    async def chat(self, request: ChatRequest, call_next) -> ChatResponse    once per model call
+    async def tool(self, request: ToolRequest, call_next) -> ToolResponse    once per tool run
+    def stream(self, request: ChatRequest) -> Transform | None               what a call sends
 
 and, if it likes, `name`, `order`, `tools`, `slots` and `traits`. It holds configuration only; what
 it must keep during a turn it keeps in `request.local(self)`.

@@ -1,12 +1,13 @@
 """Lists of advisors: put together from several sources, checked, and shown (R-ONION-8 to -10)."""
 
+import textwrap
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from retinue.chains.advisor import TRAITS, check_advisor, hooks_of, name_of
+from retinue.chains.advisor import TRAITS, Layer, check_advisor, hooks_of, name_of
 from retinue.errors import ConfigError
 
 
@@ -127,40 +128,74 @@ class Explanation(Struct, frozen=True):
         return tuple(layer.name for layer in self.layers if hook in layer.hooks)
 
     def __str__(self) -> str:
-        lines = [f"{self.agent}"]
-        indent = ""
-        for hook, what in _PICTURE:
-            lines.append(
-                f"{indent}└─ {hook:<6} {_arrows(self.chain(hook)) or '·':<40}  {what}".rstrip()
-            )
-            indent += "   "
-        sends = _arrows(tuple(reversed(self.chain("stream"))))
-        lines.append(f"{indent}└─ {self.model}{f' ─ {sends} →' if sends else ' →'} reader")
-        tools = ", ".join(self.tools) or "none"
-        lines.append(f"   └─ tool   {_arrows(self.chain('tool')) or '·'}  → {tools}")
-        lines.extend(f"   · {layer.name}: {note}" for layer in self.layers for note in layer.notes)
-        lines.extend(f"   ! {warning}" for warning in self.warnings)
-        return "\n".join(lines)
+        ends = {
+            "chat": self.model,
+            "stream": "reader",
+            "tool": ", ".join(self.tools) or "no tools",
+        }
+        lines = [self.agent]
+        for hook, stem, how_often in _PICTURE:
+            chain = self.chain(hook)
+            steps = [*(reversed(chain) if hook == "stream" else chain)]
+            way = " → ".join([*steps, *([ends[hook]] if hook in ends else [])]) or "·"
+            lines += _hanging(f"{stem + hook:<20}{how_often:<23}", way)
+        if self.layers:
+            lines += ["", *_columns(self.layers)]
+        return "\n".join([*lines, *(f"! {warning}" for warning in self.warnings)])
 
+
+_WIDTH: Final = 100
 
 _PICTURE: Final = (
-    ("turn", "once per user request"),
-    ("round", "once per round"),
-    ("chat", "once per model call"),
+    ("turn", "└─ ", "once per user request"),
+    ("round", "   └─ ", "once per round"),
+    ("chat", "      ├─ ", "once per model call"),
+    ("stream", "      │  └─ ", "what the model sends"),
+    ("tool", "      └─ ", "once per tool run"),
 )
+"""The hooks as a tree: each is inside the one above it and to its left."""
 
 
-def _arrows(names: Sequence[str]) -> str:
-    return " → ".join(names)
+def _hanging(head: str, text: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent=head,
+        subsequent_indent=" " * len(head),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _columns(layers: Sequence["LayerView"]) -> list[str]:
+    """The layers as a table: name, hooks, source, then the order and what is to be known."""
+    rows = [(layer.name, " ".join(layer.hooks), layer.source) for layer in layers]
+    name, hooks, source = (max(map(len, column)) for column in zip(*rows, strict=True))
+    return [
+        f"{row[0]:<{name}}  {row[1]:<{hooks}}  {row[2]:<{source}}  {_remarks(layer)}".rstrip()
+        for row, layer in zip(rows, layers, strict=True)
+    ]
+
+
+def _remarks(layer: "LayerView") -> str:
+    order = () if layer.order is None else (f"order {layer.order}",)
+    return "; ".join((*order, *layer.notes))
 
 
 def view(advisor: object) -> LayerView:
     """One advisor as `explain()` shows it."""
-    kind: type[Any] = type(advisor)
+    hooks = hooks_of(advisor)
+    # a layer of plain functions comes from where these come from
+    made_of: Any = getattr(advisor, hooks[0]) if isinstance(advisor, Layer) else advisor
     return LayerView(
         name_of(advisor),
-        hooks_of(advisor),
-        f"{kind.__module__}:{kind.__qualname__}",
+        hooks,
+        _source(made_of),
         getattr(advisor, "order", None),
         tuple(TRAITS[trait] for trait in sorted(getattr(advisor, "traits", ()))),
     )
+
+
+def _source(thing: Any) -> str:
+    named = thing if hasattr(thing, "__qualname__") else cast("type[Any]", type(thing))
+    return f"{named.__module__}:{named.__qualname__}"

@@ -7,7 +7,6 @@ events are dropped and nobody waits.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator
 from typing import Final
 
 from retinue.chains.events import Event
@@ -52,8 +51,10 @@ class Channel:
             await writer
 
     def close(self) -> None:
-        """No more events will come; the reader ends when it has read what is there."""
+        """What comes from now on is dropped; the reader ends when it has read what is there."""
         self._closed = True
+        self.open = False
+        self._release()
         if self._reader is not None:
             _wake(self._reader)
             self._reader = None
@@ -64,18 +65,16 @@ class Channel:
         self._buffer.clear()
         self._release()
 
-    async def read(self) -> AsyncGenerator[Event]:
-        """The events, as they come, until the channel is closed."""
-        buffer = self._buffer
-        while True:
-            while buffer:
-                yield buffer.popleft()
+    async def get(self) -> Event | None:
+        """The next event, when it has come; None after the last."""
+        while not self._buffer:
             if self.full:
                 self._release()
             if self._closed:
-                return
+                return None
             self._reader = asyncio.get_running_loop().create_future()
             await self._reader
+        return self._buffer.popleft()
 
     def _release(self) -> None:
         self.full = False

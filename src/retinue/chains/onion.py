@@ -4,27 +4,22 @@ A hook is `async def hook(request, call_next) -> response`. `call_next` is the n
 or the core; a hook may call it once, never, several times, one after another or at the same time.
 What is outside is never run again by it.
 
-Layers are composed once, when the agent is built. At run time a layer costs one call. On the way
-in each layer leaves its depth in `request.trace`, so that after the fact it is known which layer
-answered without its inner ones (R-ONION-7).
+Layers are composed once, when the agent is built. At run time a layer costs one call more. If its
+hook never called `call_next`, or refused what came of it, its response says so in `blocked_by`, and
+every layer outside it sees that (R-ONION-7).
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from retinue.chains.requests import Request
+from retinue.errors import ConfigError
 
 Q = TypeVar("Q", bound=Request, contravariant=True)
 R = TypeVar("R")
 
 CallNext = Callable[[Q], Awaitable[R]]
 Hook = Callable[[Q, CallNext[Q, R]], Awaitable[R]]
-
-
-class _Answer(Protocol):
-    @property
-    def blocked_by(self) -> str | None: ...
-    def with_(self, **changes: Any) -> Any: ...
 
 
 def compose(
@@ -36,36 +31,29 @@ def compose(
         layers: the name and the hook of each, from the outside in.
         core: what the innermost layer calls.
     """
-    if not layers:
-        return core
-    call = _reached(len(layers), core)
-    for depth in range(len(layers) - 1, -1, -1):
-        call = _layer(depth, layers[depth][1], call)
-    names = [name for name, _ in layers]
-
-    async def chain(request: Any) -> Any:
-        response: _Answer = await call(request)
-        depth = request.trace[0]
-        if depth < len(names) and response.blocked_by is None:
-            return response.with_(blocked_by=names[depth])
-        return response
-
-    return chain
+    call = core
+    for name, hook in reversed(layers):
+        call = _layer(name, hook, call)
+    return call
 
 
-def _layer(depth: int, hook: Hook[Any, Any], call_next: CallNext[Any, Any]) -> CallNext[Any, Any]:
-    def layer(request: Any) -> Awaitable[Any]:
-        trace = request.trace
-        if depth > trace[0]:
-            trace[0] = depth
-        return hook(request, call_next)
+def _layer(name: str, hook: Hook[Any, Any], call_next: CallNext[Any, Any]) -> CallNext[Any, Any]:
+    async def layer(request: Any) -> Any:
+        went_on = False
+
+        def inward(request: Any) -> Awaitable[Any]:
+            nonlocal went_on
+            went_on = True
+            return call_next(request)
+
+        response = await hook(request, inward)
+        if not hasattr(response, "blocked_by"):
+            raise ConfigError(
+                f"The layer {name} returned {type(response).__name__}, which is no response; return"
+                " what call_next gave, a changed copy of it, or request.respond(...)."
+            )
+        if response.blocked_by is not None or (went_on and not response.refused):
+            return response
+        return response.with_(blocked_by=name)
 
     return layer
-
-
-def _reached(depth: int, core: CallNext[Any, Any]) -> CallNext[Any, Any]:
-    def innermost(request: Any) -> Awaitable[Any]:
-        request.trace[0] = depth
-        return core(request)
-
-    return innermost

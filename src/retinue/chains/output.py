@@ -2,7 +2,6 @@
 
 import dataclasses
 import re
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from retinue.errors import ConfigError, OutputError
+from retinue.tools.contract import is_foreign
 
 
 class Output(Struct, frozen=True):
@@ -52,17 +52,18 @@ class Output(Struct, frozen=True):
         try:
             if self.type is None:
                 return msgspec.json.decode(text)
-            if _is_pydantic(self.type):
+            if _takes_pydantic(self.type):
                 return _adapter(self.type).validate_json(text)
             return msgspec.json.decode(text, type=self.type)
         except ValueError as error:
             raise OutputError(
-                f"The answer is no {self.name}: {error}. The answer began {text[:80]!r}."
+                f"The answer is not of the form asked for ({self.name}): {_told(error)}."
+                f" It began {text[:80]!r}."
             ) from error
 
 
 def _schema(form: Any) -> Mapping[str, Any]:
-    if _is_pydantic(form):
+    if _takes_pydantic(form):
         return _adapter(form).json_schema()
     (schema,), parts = msgspec.json.schema_components((form,), ref_template="#/$defs/{name}")
     if set(schema) == {"$ref"}:
@@ -77,19 +78,30 @@ def _once(name: str, parts: Mapping[str, Any]) -> bool:
     return f'"#/$defs/{name}"' not in msgspec.json.encode(parts).decode()
 
 
-def _is_pydantic(form: Any) -> bool:
-    pydantic = sys.modules.get("pydantic")
-    if pydantic is None:
-        return False
-    return isinstance(form, type) and (
-        issubclass(form, pydantic.BaseModel) or hasattr(form, "__pydantic_fields__")
-    )
+def _takes_pydantic(form: Any) -> bool:
+    """Whether a pydantic type is in it, or one that msgspec does not know."""
+    if is_foreign(form):
+        return True
+    try:
+        msgspec.json.schema_components((form,))
+    except TypeError:
+        return True
+    return False
 
 
 def _adapter(form: Any) -> Any:
     import pydantic
 
     return pydantic.TypeAdapter(form)
+
+
+def _told(error: ValueError) -> str:
+    found: Any = getattr(error, "errors", None)
+    if not callable(found):
+        return str(error)
+    details: Any = found()
+    places = ((".".join(map(str, one["loc"])), one["msg"]) for one in details)
+    return "; ".join(f"{place}: {what}" if place else what for place, what in places)
 
 
 def _word(name: str) -> str:

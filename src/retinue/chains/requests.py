@@ -8,7 +8,7 @@ is only ever made by the loop, or from another one by `with_`.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from msgspec import Struct, field, structs
+from msgspec import Struct, structs
 
 from retinue.chains.output import Output
 from retinue.chains.responses import ChatResponse, RoundResponse, Spent, TurnResponse
@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """What all requests have in common. `scope` and `trace` are the library's own."""
+    """What all requests have in common. `scope` is the library's own."""
 
     scope: "Scope"
-    trace: list[int] = field(default_factory=lambda: [0])
     state: Mapping[str, Any] = NOTHING
     context: Mapping[str, Any] = NOTHING
 
@@ -34,7 +33,8 @@ class Request(Struct, frozen=True, kw_only=True):
         return structs.replace(self, **changes)
 
     def with_context(self, **values: Any) -> Self:
-        """A copy with more context; inner layers, later rounds and the caller see it."""
+        """A copy with more context. Inner layers see it; what a turn layer adds, every round and
+        the caller see too."""
         return structs.replace(self, context={**self.context, **values})
 
     def local(self, owner: object) -> dict[str, Any]:
@@ -144,7 +144,7 @@ class TurnRequest(Request, frozen=True, kw_only=True):
 
     def respond(self, answer: str | Message, *, reason: str | None = None) -> TurnResponse:
         """Answers in place of all inner layers and the model; the turn is completed."""
-        message = as_answer(answer)
+        message = self.scope.own(as_answer(answer))
         return TurnResponse(
             id=self.scope.id,
             message=message,
@@ -214,7 +214,7 @@ class RoundRequest(InnerRequest, frozen=True, kw_only=True):
 
     def respond(self, answer: str | Message, *, reason: str | None = None) -> RoundResponse:
         """Answers in place of the model; the turn is completed."""
-        message = as_answer(answer)
+        message = self.scope.own(as_answer(answer))
         return RoundResponse(
             messages=(*self.messages, message),
             message=message,

@@ -63,6 +63,11 @@ class TurnResponse(Struct, frozen=True, kw_only=True):
         return "" if self.message is None else self.message.text
 
     @property
+    def refused(self) -> bool:
+        """Whether a layer refused."""
+        return self.status == "blocked"
+
+    @property
     def output(self) -> Any:
         """The answer as a value of the output type that was asked for; None where none was.
 
@@ -128,6 +133,11 @@ class RoundResponse(Struct, frozen=True, kw_only=True):
     status: Status | None = None
     reason: str | None = None
     blocked_by: str | None = None
+
+    @property
+    def refused(self) -> bool:
+        """Whether a layer refused."""
+        return self.status == "blocked"
 
     def with_(self, **changes: Any) -> Self:
         """A changed copy."""

@@ -68,10 +68,9 @@ class Scope:
         final_only: whether the reader wants the text of the answer alone.
         token_limit: tokens that the turn may use, or None.
         transcript: the messages of the turn so far, as the log has them.
-        recorded: ids of all messages that were given to the journals.
+        recorded: all messages that were given to the journals, by id, as they stand there.
         finished: how the inner loop ended last; re-entry goes on from it.
         outcome: how the turn ended, once it has.
-        partial: what had come of the answer when a model call was cut off.
         results: what came of the calls of the present batch, by call id, as they finish.
         spent: the model calls so far, those of sub-agents included; `usage` is their sum.
         estimated: tokens of calls whose provider reported none.
@@ -83,10 +82,10 @@ class Scope:
     """
 
     __slots__ = (
-        "_halts", "_locals", "_superseded", "attempt", "cancel", "channel", "consult", "estimated",
-        "final_only", "finished", "halted", "id", "journals", "originals", "outcome", "partial",
-        "path", "recorded", "results", "round", "spent", "standing", "task", "token_limit",
-        "transcript", "usage",
+        "_cancels", "_halts", "_locals", "_superseded", "attempt", "cancel", "channel", "consult",
+        "estimated", "final_only", "finished", "halted", "id", "journals", "originals", "outcome",
+        "path", "recorded", "results", "round", "spent", "standing", "task",
+        "token_limit", "transcript", "usage",
     )  # fmt: skip
 
     def __init__(
@@ -102,10 +101,9 @@ class Scope:
         self.final_only = False
         self.token_limit = token_limit
         self.transcript: tuple[Message, ...] = ()
-        self.recorded: set[str] = set()
+        self.recorded: dict[str, Message] = {}
         self.finished: TurnResponse | None = None
         self.outcome: TurnResponse | None = None
-        self.partial: Message | None = None
         self.spent: list[Spent] = []
         self.usage = Usage()
         self.estimated = 0
@@ -119,6 +117,7 @@ class Scope:
         self.task: asyncio.Task[Any] | None = None
         self.halted: Halt | None = None
         self._halts = 0
+        self._cancels = 0
         self._locals: dict[int, dict[str, Any]] = {}
         self._superseded: frozenset[str] = frozenset()
 
@@ -129,18 +128,33 @@ class Scope:
     # -- the log ------------------------------------------------------------------------------
 
     async def record(self, messages: tuple[Message, ...]) -> None:
-        """The transcript is now `messages`; journals store what is new in it."""
+        """The transcript is now `messages`; journals store what is new in it.
+
+        Raises:
+            CancelledError: the turn has ended, and a task that a layer left behind goes on with it.
+        """
+        if self.outcome is not None and asyncio.current_task() is not self.task:
+            raise asyncio.CancelledError
         self.transcript = messages
         if self.journals:
-            self.recorded.update([message.id for message in messages])
+            for message in messages:
+                self.recorded.setdefault(message.id, message)
         for journal in self.journals:
             await journal.append(messages, self._superseded)
 
-    async def revise(self, message: Message) -> None:
-        """The message of this id reads otherwise now, in the transcript and in the log."""
-        self.transcript = tuple(message if m.id == message.id else m for m in self.transcript)
-        for journal in self.journals:
-            await journal.revise(message)
+    async def amend(self, messages: tuple[Message, ...]) -> None:
+        """The transcript is now `messages`, and what reads otherwise in it does so in the log."""
+        await self.record(messages)
+        for message in messages:
+            if self.recorded.get(message.id, message) is not message:
+                self.recorded[message.id] = message
+                for journal in self.journals:
+                    await journal.revise(message)
+
+    def own(self, answer: Message) -> Message:
+        """The answer under an id of this turn; a layer may give one that it has kept."""
+        ours = answer.id in self.originals or any(m.id == answer.id for m in self.transcript)
+        return answer if ours else answer.with_(id=new_id())
 
     def logged(self, shown: Message) -> Message:
         """What the log keeps of an answer as it was shown."""
@@ -169,8 +183,10 @@ class Scope:
     # -- stopping -----------------------------------------------------------------------------
 
     def halt(self, status: Status, reason: str) -> None:
-        """Stops the turn from outside: what it awaits is cancelled. The first halt counts."""
-        if self.halted is not None or self.outcome is not None:
+        """Stops the turn from outside: what it awaits is cancelled. The first halt counts, but a
+        turn that has run into a limit can still be cancelled."""
+        halted = self.halted is not None and (self._halts or self.halted.status != "limit")
+        if halted or self.outcome is not None:
             return
         self.halted = Halt(status, reason)
         self.cancel.cancel()
@@ -189,16 +205,30 @@ class Scope:
         self.cancel.cancel()
         raise asyncio.CancelledError(reason)
 
+    def runs_here(self) -> None:
+        """The turn runs in the present task."""
+        self.task = asyncio.current_task()
+        self._cancels = 0 if self.task is None else self.task.cancelling()
+
+    async def stop_if_cancelled(self) -> None:
+        """Raises CancelledError once more, where a layer or a tool has swallowed it, and in what
+        a layer has left running when the turn ended."""
+        task = self.task
+        if self.outcome is not None:
+            raise asyncio.CancelledError
+        if self.halted is not None or (task is not None and task.cancelling() > self._cancels):
+            await asyncio.sleep(0)  # raises what is still on its way, or it would come later
+            raise asyncio.CancelledError
+
     def absorb(self) -> Halt | None:
         """On a CancelledError: the halt behind it, or None if it came from outside."""
-        halted = self.halted
-        if halted is None or self.task is None:
+        task = self.task
+        if self.halted is None or task is None:
             return None
         while self._halts:
             self._halts -= 1
-            if self.task.uncancel():
-                return None
-        return halted
+            task.uncancel()
+        return None if task.cancelling() > self._cancels else self.halted
 
     # -- the reader ---------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ made anew for each model call, so its state is its own. It sees text and reasoni
 usage and the finish reason pass by, so that what is shown of a call is what runs.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, Protocol
 
@@ -61,13 +62,22 @@ class Collector:
 
     async def __call__(self, delta: Delta) -> None:
         """Takes one delta."""
-        self.started = True
+        self.started = self.started or isinstance(delta, (TextDelta, ThinkingDelta, ToolCallDelta))
         self._answer.add(delta)
+
+    def restart(self) -> Usage | None:
+        """Before another try: forgets what the last one reported, and gives its tokens."""
+        return self._answer.restart()
 
     @property
     def usage(self) -> Usage | None:
         """What the provider has reported so far."""
         return self._answer.usage
+
+    @property
+    def estimate(self) -> int:
+        """Output tokens so far, by the length of the text."""
+        return len(self._answer.text.encode()) // BYTES_PER_TOKEN
 
     def message(
         self, *, model: str | None = None, provider: str | None = None, partial: bool = False
@@ -95,25 +105,35 @@ class Delivery:
 
     Attributes:
         attempt: its number.
+        answer: the message that it became, once the loop has that; until then it is cut short.
         started: whether anything has come that a retry could not take back unnoticed.
         closed: whether the text stands whatever comes, as words said before a tool call do.
     """
 
     __slots__ = (
         "_budget", "_bytes", "_called", "_channel", "_discarded", "_feeds", "_held", "_logged",
-        "_scope", "_shown", "_transforms", "attempt", "closed", "started",
+        "_scope", "_shown", "_source", "_transforms", "answer", "attempt", "closed", "started",
     )  # fmt: skip
 
-    def __init__(self, scope: Scope, transforms: Sequence[Transform] = ()) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        transforms: Sequence[Transform] = (),
+        *,
+        model: str | None = None,
+        provider: str | None = None,
+    ) -> None:
         before = scope.standing
         if before is not None and not before.closed:
             before.discard("the model was asked again")
         scope.attempt += 1
         scope.standing = self
         self.attempt = scope.attempt
+        self.answer: Message | None = None
         self.started = False
         self.closed = False
         self._called = False
+        self._source = (model, provider)
         self._scope = scope
         self._channel: Channel | None = scope.channel
         self._discarded = False
@@ -129,7 +149,13 @@ class Delivery:
         scope.emit(events.AttemptStarted)
 
     async def __call__(self, delta: Delta) -> None:
-        """Takes one delta; waits if the reader is behind."""
+        """Takes one delta; waits if the reader is behind.
+
+        Raises:
+            CancelledError: the turn has ended, or its budget of tokens is used up.
+        """
+        if self._scope.outcome is not None:
+            raise asyncio.CancelledError
         if isinstance(delta, (TextDelta, ThinkingDelta)):
             self.started = True
             if self._feeds:
@@ -155,9 +181,9 @@ class Delivery:
             if isinstance(tail, Awaitable):
                 tail = await tail
             self._pass_on(tuple(tail), at + 1)
-        if self._held is not None:
+        if self._held is not None and not self._called:
             held, self._held = self._held, None
-            if held and not self._called:
+            if held:
                 self._emit(events.TextChunk, "".join(held))
 
     @property
@@ -175,10 +201,15 @@ class Delivery:
         """Output tokens so far, by their length; counted only where a token limit is set."""
         return self._bytes // BYTES_PER_TOKEN
 
-    def message(
-        self, *, model: str | None = None, provider: str | None = None, partial: bool = False
-    ) -> Message:
+    def restart(self) -> Usage | None:
+        """Before another try: forgets what the last one reported, and gives its tokens."""
+        if self._logged is not self._shown:
+            self._logged.restart()
+        return self._shown.restart()
+
+    def message(self, *, partial: bool = False) -> Message:
         """The answer as it was shown. Where the log has it otherwise, the scope is told."""
+        model, provider = self._source
         shown = self._shown.message(model=model, provider=provider, partial=partial)
         if self._logged is not self._shown:
             logged = self._logged.message(model=model, provider=provider, partial=partial)
@@ -197,6 +228,7 @@ class Delivery:
 
     def say(self, text: str) -> None:
         """Delivers a text that no model sent."""
+        self._held = None  # it is the answer, not what comes before a call
         self._take(TextDelta(text))
 
     def _feed(self, delta: Delta) -> None:
@@ -247,12 +279,10 @@ class Delivery:
 
 def settle(scope: Scope, text: str, reason: str) -> None:
     """Sees to it that the reader holds `text` as the last attempt (R-STREAM-8)."""
-    if scope.channel is None:
-        return
     standing = scope.standing
     if ("" if standing is None else standing.text) == text:
         return
     if standing is not None:
         standing.discard(reason)
-    if text:
+    if text or (standing is not None and standing.closed):
         Delivery(scope).say(text)

@@ -49,7 +49,7 @@ def fold(
             if slot is None and name in written:
                 warnings.warn(
                     f"Two calls of one batch wrote the slot {name!r}, which is not declared; the"
-                    f" later call in call order wins. Declare Slot({name!r}, reducer=...) to merge.",
+                    f" later call in call order wins. Declare Slot({name!r}, reducer=…) to merge.",
                     stacklevel=2,
                 )
             after[name] = value

@@ -102,6 +102,11 @@ class ToolResponse(Struct, frozen=True, kw_only=True):
         """Whether the tool ran and returned."""
         return self.result.ok
 
+    @property
+    def refused(self) -> bool:
+        """Whether a layer or a gate refused the call."""
+        return self.reason is not None and not self.result.ok
+
     def with_(self, **changes: Any) -> Self:
         """A changed copy."""
         return structs.replace(self, **changes)
