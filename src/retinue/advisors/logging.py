@@ -19,9 +19,12 @@ from retinue.tools import ToolResponse
 _SECRETS: Final = re.compile(
     r"(?i)\b(sk-[\w-]{8,}|gh[pousr]_\w{16,}|xox[abprs]-[\w-]{8,}|AKIA[0-9A-Z]{16}"
     r"|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
-    r"|(?P<lead>\b(?:bearer|basic)\s+|[\"']?\w*(?:api_?key|token|secret|password)[\"']?\s*[:=]\s*[\"']?)"
-    r"[^\s\"',}]{4,}"
+    r"|(?P<lead>\b(?:bearer|basic)\s+|://[^\s/:@]*:(?=[^\s/@]*@)"
+    r"|(?:api[_-]?key|access[_-]?key|private[_-]?key|token|secret|passw(?:or)?d)(?:[_-]\w+)?"
+    r"[\"']?\s*[:=]\s*[\"']?(?:(?:bearer|basic)\s+)?)"
+    r"[^\s\"',}@]{4,}"
 )
+_LONGEST_ERROR: Final = 1_000  # characters
 
 
 class Logger(Protocol):
@@ -140,7 +143,7 @@ class _Line:
         level = self._level
         if error is not None:
             level = logging.ERROR if isinstance(error, Exception) else level
-            fields["error"] = mask(f"{type(error).__name__}: {error}")
+            fields["error"] = mask(f"{type(error).__name__}: {error}"[:_LONGEST_ERROR])
         if isinstance(self._logger, logging.Logger):
             text = " ".join(f"{name}={value!r}" for name, value in fields.items())
             self._logger.log(level, "%s %s", self._event, text, extra={"retinue": fields})

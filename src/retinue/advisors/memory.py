@@ -6,6 +6,7 @@ the loop, through the journal that `turn` hands it, so that it holds what was re
 whatever other layers send or return, and wherever this advisor stands in the list.
 """
 
+import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -20,9 +21,20 @@ from retinue.chains import (
     TurnResponse,
 )
 from retinue.errors import ConfigError
-from retinue.messages import File, Image, Message, Part, Text, Thinking, ToolCall, ToolResult
-from retinue.messages.window import fit, heal
+from retinue.messages import (
+    File,
+    Image,
+    Message,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    new_id,
+)
+from retinue.messages.window import fit, heal, turns
 from retinue.stores import Entry, EntryState, InMemory, Store
+from retinue.stores.views import answered, displaced, resent
 
 HEALED: Final = "No result: the process ended before this call did."
 _PAGE: Final = 64  # entries read at once where the window is by tokens
@@ -63,6 +75,8 @@ class Memory(Advisor):
         for name, value in (("max_messages", max_messages), ("max_tokens", max_tokens)):
             if value is not None and value < 1:
                 raise ConfigError(f"Memory({name}={value}): a window holds at least 1, or is None.")
+        if reserve < 0:
+            raise ConfigError(f"Memory(reserve={reserve}): give 0 tokens or more.")
         if max_tokens is not None and reserve >= max_tokens:
             raise ConfigError(
                 f"Memory(max_tokens={max_tokens}, reserve={reserve}): nothing is left for the"
@@ -86,7 +100,9 @@ class Memory(Advisor):
             await self._open(request, request.conversation, mine)
         request = request.with_(
             history=(*request.history, *mine["history"]),
-            messages=tuple(m for m in request.messages if m.id not in mine["told"]),
+            messages=tuple(
+                mine["moved"].get(m.id, m) for m in request.messages if m.id not in mine["told"]
+            ),
         )
         if "journal" in mine:
             request.record_in(mine.pop("journal"))
@@ -99,7 +115,8 @@ class Memory(Advisor):
         own = {message.id for message in request.transcript}
         messages = request.messages
         for limit, size in self._windows(request):
-            start = next((at for at, m in enumerate(messages) if m.id in own), len(messages))
+            last = len(messages) - len(turns(messages)[-1]) if messages else 0
+            start = next((at for at, m in enumerate(messages) if m.id in own), last)
             messages = fit(messages[:start], messages[start:], limit, size)
         if len(messages) != len(request.messages):
             request = request.with_(messages=messages)
@@ -134,7 +151,7 @@ class Memory(Advisor):
             log = _Log(self.store, conversation, request.owner)
             healed = heal(history, HEALED)
             await log.keep_healed(entries, healed)
-            told = await self._told(request.messages, history, log)
+            told = await self._told(request, entries)
             if len(told) == len(request.messages):
                 raise ConfigError(
                     f"All messages of the input are answered already in conversation"
@@ -143,15 +160,27 @@ class Memory(Advisor):
         except BaseException:
             await hold.__aexit__(None, None, None)
             raise
-        known = {entry.message.id for entry in entries}
+        again = displaced(entries, [m for m in request.messages if m.id not in told])
         mine["history"] = healed
         mine["told"] = told
+        mine["moved"] = {m.id: m.with_(id=new_id()) for m in request.messages if m.id in again}
+        known = {entry.message.id for entry in entries} | told
         mine["journal"] = _Journal(log, request.turn_id, hold, known)
 
-    async def _load(self, conversation: str, owner: str | None) -> list[Entry]:
+    async def _told(self, request: TurnRequest, entries: Sequence[Entry]) -> frozenset[str]:
+        """The ids of those input messages that the log has already."""
+        messages = request.messages
+        count = resent(entries, messages)
+        if not count and any(message.role == "assistant" for message in messages):
+            conversation = request.conversation or ""
+            entries = await self.store.tail(conversation, owner=request.owner)
+            count = resent(entries, messages)
+        return frozenset(message.id for message in messages[:count])
+
+    async def _load(self, conversation: str, owner: str | None) -> Sequence[Entry]:
         """The end of the log, as much of it as the window can show, from a turn start on."""
         if self._max_messages is None and self._max_tokens is None:
-            return list(await self.store.tail(conversation, owner=owner))
+            return await self.store.tail(conversation, owner=owner)
         page = min(self._max_messages or _PAGE, 4 * _PAGE) + 1
         entries: list[Entry] = []
         while True:
@@ -170,49 +199,6 @@ class Memory(Advisor):
         return self._max_tokens is not None and (
             sum(map(self._tokens, history)) >= self._max_tokens
         )
-
-    async def _told(
-        self, messages: Sequence[Message], history: Sequence[Message], log: "_Log"
-    ) -> frozenset[str]:
-        """The ids of those input messages that the log has answered already (B-ME-3).
-
-        A caller that sends its whole transcript every time is recognised by the ids of its
-        messages, or, where it keeps none, by their content in the order of the log.
-        """
-        if len(messages) == 1:
-            return frozenset(m.id for m in messages if any(m.id == old.id for old in history))
-        past = answered(await self.store.tail(log.conversation, owner=log.owner))
-        ids = {message.id for message in past}
-        told = {message.id for message in messages if message.id in ids}
-        if not told and any(message.role == "assistant" for message in messages):
-            rest = iter(past)
-            for message in messages:
-                if not any(_same(message, old) for old in rest):
-                    break
-                told.add(message.id)
-        return frozenset(told)
-
-
-def answered(entries: Sequence[Entry]) -> list[Message]:
-    """The messages of the log that later turns are sent.
-
-    Superseded and unanswered ones are left out, and so are questions that another turn's question
-    follows: no two turns' questions stand in a row.
-    """
-    sent: list[Message] = []
-    open_: list[Entry] = []
-    for entry in entries:
-        if entry.state:
-            continue
-        if entry.message.role in ("user", "system"):
-            if open_ and open_[-1].turn != entry.turn:
-                open_ = []
-            open_.append(entry)
-            continue
-        sent += [one.message for one in open_]
-        open_ = []
-        sent.append(entry.message)
-    return sent
 
 
 class _Log:
@@ -258,25 +244,37 @@ class _Journal:
         self._turn = turn
         self._hold = hold
         self._known = known
+        self._doubtful: dict[str, Message] = {}  # a cancelled write may have stored them, or not
+        self._one_at_a_time = asyncio.Lock()  # layers may call their inner ones at once
         self._unanswered: list[str] = []
         self._answered = False
         self._superseded: frozenset[str] = frozenset()
 
     async def append(self, messages: Sequence[Message], superseded: frozenset[str]) -> None:
         """Stores what is new. A question waits as unanswered until the first answer comes."""
-        new = [message for message in messages if message.id not in self._known]
+        async with self._one_at_a_time:
+            await self._append(messages, superseded)
+
+    async def _append(self, messages: Sequence[Message], superseded: frozenset[str]) -> None:
+        new = self._doubtful | {m.id: m for m in messages if m.id not in self._known}
+        answered = self._answered or any(message.role == "assistant" for message in messages)
         states: dict[str, EntryState] = {}
-        if not self._answered and any(message.role == "assistant" for message in messages):
-            self._answered = True
+        if answered:
             states |= dict.fromkeys(self._unanswered, "")
-        if not self._answered:
+        else:
             self._unanswered = [message.id for message in messages]
             states |= dict.fromkeys(self._unanswered, "unanswered")
-        states |= dict.fromkeys(superseded - self._superseded, "superseded")
-        if new or (states and self._answered):
-            await self._log.append(new, self._turn, states)
-        self._known.update(message.id for message in new)
-        self._superseded = superseded
+        marked = {one for one in superseded - self._superseded if one in self._known or one in new}
+        states |= dict.fromkeys(marked, "superseded")
+        self._doubtful = new
+        if new or (states and answered):
+            await self._log.append([*new.values()], self._turn, states)
+        self._doubtful = {}
+        self._known.update(new)
+        self._answered = answered
+        self._superseded |= marked
+        if answered:
+            self._unanswered = []
 
     async def revise(self, message: Message) -> None:
         """Replaces what the log has under this id."""
@@ -285,10 +283,6 @@ class _Journal:
     async def close(self) -> None:
         """Lets the conversation go."""
         await self._hold.__aexit__(None, None, None)
-
-
-def _same(a: Message, b: Message) -> bool:
-    return a.role == b.role and a.parts == b.parts
 
 
 def _estimate(text: str) -> int:

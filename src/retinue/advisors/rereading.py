@@ -21,12 +21,14 @@ class ReReading(Advisor):
         """Sends the last question twice."""
         messages = list(request.messages)
         for at in range(len(messages) - 1, -1, -1):
-            if messages[at].role == "user" and messages[at].text.strip():
+            if messages[at].role == "user":
                 messages[at] = _twice(messages[at])
                 break
         return await call_next(request.with_(messages=tuple(messages)))
 
 
 def _twice(question: Message) -> Message:
+    if not question.text.strip():  # a picture alone
+        return question
     again = Text(f"\nRead the question again: {question.text}")
     return question.with_(parts=(*question.parts, again))

@@ -6,8 +6,9 @@ from typing import Final
 from msgspec import Struct
 
 from retinue.chains import Advisor, CallNext, Spent, TurnRequest, TurnResponse
+from retinue.errors import ConfigError
 from retinue.messages import Usage
-from retinue.models import cost
+from retinue.models import check_prices, cost
 
 KEPT: Final = 10_000
 """Conversations (and owners) whose totals are kept; the one longest unused goes first."""
@@ -20,7 +21,7 @@ class Total(Struct):
         turns: turns that were counted, failed and cancelled ones included.
         calls: model calls that reported tokens.
         usage: their sum.
-        cost: US dollars, or None where a price is not known or the extra `prices` is missing.
+        cost: US dollars, or None where a price is not known or prices were not asked for.
     """
 
     turns: int = 0
@@ -33,15 +34,24 @@ class UsageCollector(Advisor):
     """Adds up what turns use. It sees side calls and sub-agents too (R-USAGE-4).
 
     Its totals live as long as the object. Put it outermost to count what other layers ask for.
+    Sub-agents are counted with the turn that called them; they need no collector of their own.
 
     Args:
         prices: whether to look up costs; needs the extra `prices`.
-        keep: how many conversations and owners to keep totals of.
+        keep: of how many conversations, owners and models to keep totals.
+
+    Raises:
+        MissingExtraError: prices are asked for and genai-prices is not installed.
+        ConfigError: `keep` is below 1.
     """
 
-    order = 300 + 50  # the slot of token usage (R-ONION-8)
+    order = 350  # the slot of token usage (R-ONION-8)
 
     def __init__(self, *, prices: bool = False, keep: int = KEPT) -> None:
+        if keep < 1:
+            raise ConfigError(f"UsageCollector(keep={keep}): keep the totals of at least 1.")
+        if prices:
+            check_prices()
         self.total = Total()
         self._prices = prices
         self._keep = keep
@@ -53,11 +63,15 @@ class UsageCollector(Advisor):
         self, request: TurnRequest, call_next: CallNext[TurnRequest, TurnResponse]
     ) -> TurnResponse:
         """Counts the turn when it is over, however it ends."""
-        before = len(request.spent)
+        # An outer layer may come here again, or several times at once: it is one turn all the same.
+        mine = request.local(self)
+        mine.setdefault("counted", len(request.spent))
         try:
             return await call_next(request)
         finally:
-            self._count(request, list(request.spent)[before:])
+            spent = list(request.spent)[mine["counted"] :]
+            mine["counted"] = len(request.spent)
+            self._count(request, spent, mine.setdefault("seen", set()))
 
     def conversation(self, id: str) -> Total:
         """The total of one conversation."""
@@ -76,17 +90,18 @@ class UsageCollector(Advisor):
         rows = [*self._models.items(), ("total", self.total)]
         return "\n".join(f"{name}: {_line(total)}" for name, total in rows)
 
-    def _count(self, request: TurnRequest, spent: list[Spent]) -> None:
-        _add(self.total, spent, self._price(spent))
-        for key, totals in (
-            (request.conversation, self._conversations),
-            (request.owner, self._owners),
-        ):
-            if key is not None:
-                _add(self._touch(totals, key), spent, self._price(spent))
-        for name in dict.fromkeys(f"{one.provider}:{one.model}" for one in spent):
-            own = [one for one in spent if f"{one.provider}:{one.model}" == name]
-            _add(self._touch(self._models, name), own, self._price(own))
+    def _count(self, request: TurnRequest, spent: list[Spent], seen: set[str]) -> None:
+        by_model: dict[str, list[Spent]] = {}
+        for one in spent:
+            by_model.setdefault(f"{one.provider}:{one.model}", []).append(one)
+        kept = ((request.conversation, self._conversations), (request.owner, self._owners))
+        totals = [("", self.total, spent)]
+        totals += [("", self._touch(found, key), spent) for key, found in kept if key is not None]
+        totals += [(name, self._touch(self._models, name), own) for name, own in by_model.items()]
+        for name, total, own in totals:
+            total.turns += name not in seen
+            _add(total, own, self._price(own))
+        seen.update(name for name, _, _ in totals)
 
     def _price(self, spent: list[Spent]) -> float | None:
         return cost(spent) if self._prices else None
@@ -100,7 +115,6 @@ class UsageCollector(Advisor):
 
 
 def _add(total: Total, spent: list[Spent], price: float | None) -> None:
-    total.turns += 1
     total.calls += len(spent)
     for one in spent:
         total.usage = total.usage + one.usage

@@ -1,0 +1,1 @@
+"""Tests of the advisors, on scripted models."""
