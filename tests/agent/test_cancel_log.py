@@ -1,6 +1,7 @@
 """Turns that are stopped while the log is being written, or by a limit: the log stays whole."""
 
 import asyncio
+import itertools
 from typing import Any
 
 import pytest
@@ -98,6 +99,78 @@ async def test_a_cancelled_task_has_its_log_written_before_it_ends(at: int) -> N
     with pytest.raises(asyncio.CancelledError):
         await within(task)
     assert (await sent_later(store))[:2] == ["q", "let me see"]
+
+
+@pytest.mark.rule("R-MEM-1", "R-STREAM-3")
+@pytest.mark.parametrize("written", [False, True])
+async def test_an_answer_that_a_layer_gives_up_while_it_is_written_is_not_sent_later(
+    written: bool,
+) -> None:
+    store = Slow(2, written=written)
+
+    async def gives_up(request: Any, call_next: Any) -> Any:
+        inner = asyncio.ensure_future(call_next(request))
+        await within(store.there.wait())
+        inner.cancel()
+        await asyncio.gather(inner, return_exceptions=True)
+        return request.respond("instead")
+
+    layer = Layer("gives up", round=gives_up)
+    agent = Agent(Scripted("too late"), advisors=[Memory(store), layer])
+    assert (await agent.run("q", conversation="c")).text == "instead"
+    assert await sent_later(store) == ["q", "instead", "and now?"]
+
+
+@pytest.mark.rule("R-MEM-1", "R-ONION-3", "R-STREAM-3")
+async def test_of_two_answers_written_at_once_the_one_given_up_is_not_sent_later() -> None:
+    class Two(InMemory):
+        """A store whose second append waits, and whose third stands when it has written."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.second, self.third, self.may_go_on = (asyncio.Event() for _ in range(3))
+            self._count = 0
+
+        async def append(self, *args: Any, **options: Any) -> None:
+            self._count += 1
+            number = self._count
+            if number == 2:
+                self.second.set()
+                await self.may_go_on.wait()
+            await super().append(*args, **options)
+            if number == 3:
+                self.third.set()
+                await asyncio.Future()
+
+    class InTurn(Scripted):
+        """Gives its first answer when it was asked twice, its second when the first is written."""
+
+        async def generate(self, request: Any, send: Any) -> Any:
+            number = next(numbers)
+            if number == 1:
+                await within(asked_twice.wait())
+            else:
+                asked_twice.set()
+                await within(store.second.wait())
+            return await super().generate(request, send)
+
+    store, asked_twice, numbers = Two(), asyncio.Event(), itertools.count(1)
+
+    async def both(request: Any, call_next: Any) -> Any:
+        kept = asyncio.ensure_future(call_next(request))
+        given_up = asyncio.ensure_future(call_next(request))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        store.may_go_on.set()
+        answer = await within(kept)
+        await within(store.third.wait())
+        given_up.cancel()
+        await asyncio.gather(given_up, return_exceptions=True)
+        return answer
+
+    agent = Agent(InTurn("one", "two"), advisors=[Memory(store), Layer("both", round=both)])
+    assert (await agent.run("q", conversation="c")).text == "one"
+    assert await sent_later(store) == ["q", "one", "and now?"]
 
 
 class Failing(InMemory):

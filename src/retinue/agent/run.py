@@ -50,7 +50,7 @@ async def conduct(loop: Loop, request: TurnRequest, seconds: float | None) -> Tu
             raise
         return await _stop(request, halted.status, halted.reason, None)
     except Exception as error:
-        await _stop(request, "failed", str(error) or type(error).__name__, error)
+        await _stop(request, "failed", _told(error), error)
         raise
     finally:
         if timer is not None:
@@ -77,6 +77,11 @@ async def _stop(
             raise
         error.add_note(f"What the turn had done could not be stored: {second}")
     return outcome
+
+
+def _told(error: Exception) -> str:
+    """What happened, and what was tried: the error's words and its notes."""
+    return " ".join([str(error) or type(error).__name__, *getattr(error, "__notes__", ())])
 
 
 async def _settle_halts(scope: Scope) -> None:
@@ -109,8 +114,8 @@ class Turn:
     """A turn that streams: iterate it for its events, await `result()` for how it ended.
 
     It starts when it is first iterated or awaited. A reader that leaves early, by `break`, an
-    exception or the end of `async with`, cancels the turn and waits until it has stopped; a
-    detached turn starts at once and goes on without its reader.
+    exception or the end of `async with`, cancels the turn; `async with` also waits until it has
+    stopped. A detached turn starts at once and goes on without its reader.
     """
 
     def __init__(
@@ -145,6 +150,9 @@ class Turn:
 
     async def result(self) -> TurnResponse:
         """How the turn ended. Events that nobody is reading are dropped.
+
+        Await it behind the loop over the events, not inside: there the turn would wait for its
+        reader, and the reader for the turn.
 
         Raises:
             Exception: what a layer, the store or the model raised.
