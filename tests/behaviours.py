@@ -117,7 +117,18 @@ BEHAVIOURS: Final[dict[str, str]] = {
     "B-PA-9": "after an environment failure only the failed call runs again",
 }
 
-ANSWERED: Final[dict[str, str]] = {}
+_ADVISORS: Final = "comes with the larger set of advisors"
+_PAUSING: Final = "comes with pausing"
+
+ANSWERED: Final[dict[str, str]] = {
+    **dict.fromkeys(
+        ("B-GU-1", "B-VA-1", "B-VA-2", "B-VA-3", "B-VA-4", "B-RA-1", "B-RA-2"), _ADVISORS
+    ),
+    **dict.fromkeys(("B-TS-1", "B-TS-2", "B-TS-3", "B-TS-4", "B-TS-5"), _ADVISORS),
+    **{f"B-PA-{n}": _PAUSING for n in range(1, 10)},
+    **{f"R-HITL-{n}": _PAUSING for n in range(2, 7)},
+    "R-MEM-8": "forks and roll-backs come with pausing",
+}
 """Ids that no test cites, each with the reason."""
 
 

@@ -22,6 +22,7 @@ from retinue.tools import (
 )
 
 
+@pytest.mark.rule("R-ENGINE-1", "R-ENGINE-3")
 class TestConcurrent(EngineContract):
     @pytest.fixture
     async def engine(self) -> AsyncIterator[Engine]:
@@ -30,6 +31,7 @@ class TestConcurrent(EngineContract):
         await engine.close()
 
 
+@pytest.mark.rule("R-ENGINE-1", "R-ENGINE-3")
 class TestConcurrentWithALimit(EngineContract):
     @pytest.fixture
     async def engine(self) -> AsyncIterator[Engine]:
@@ -38,6 +40,7 @@ class TestConcurrentWithALimit(EngineContract):
         await engine.close()
 
 
+@pytest.mark.rule("R-ENGINE-1", "R-ENGINE-3")
 class TestSequential(EngineContract):
     concurrent = False
 
@@ -48,6 +51,7 @@ class TestSequential(EngineContract):
         await engine.close()
 
 
+@pytest.mark.rule("R-ENGINE-1", "R-ENGINE-3")
 class TestThreadPool(EngineContract):
     @pytest.fixture
     async def engine(self) -> AsyncIterator[Engine]:

@@ -30,6 +30,7 @@ def processes() -> Iterator[Engine]:
     asyncio.run(engine.close())
 
 
+@pytest.mark.rule("R-ENGINE-1", "R-ENGINE-3")
 class TestProcessPool(EngineContract):
     @pytest.fixture
     def engine(self, processes: Engine) -> Engine:
