@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any, Final
 from retinue.models.resolve import resolve
 
 if TYPE_CHECKING:
+    from retinue.models.anthropic.model import Anthropic
     from retinue.models.base import Model, ModelRetry, generate
     from retinue.models.gateways import GATEWAYS, Gateway
     from retinue.models.llamacpp import Local
     from retinue.models.openai.model import OpenAI
     from retinue.models.prices import check_prices, cost
     from retinue.models.prompted import PromptedTools
+    from retinue.models.responses.model import Responses
     from retinue.models.scripted import Say, Scripted, call
 
 _HOMES: Final = {
+    "Anthropic": "anthropic.model",
     "GATEWAYS": "gateways",
     "Gateway": "gateways",
     "Local": "llamacpp",
@@ -26,6 +29,7 @@ _HOMES: Final = {
     "ModelRetry": "base",
     "OpenAI": "openai.model",
     "PromptedTools": "prompted",
+    "Responses": "responses.model",
     "Say": "scripted",
     "Scripted": "scripted",
     "call": "scripted",
@@ -35,8 +39,8 @@ _HOMES: Final = {
 }
 
 __all__ = [
-    "GATEWAYS", "Gateway", "Local", "Model", "ModelRetry", "OpenAI", "PromptedTools", "Say",
-    "Scripted", "call", "check_prices", "cost", "generate", "resolve",
+    "GATEWAYS", "Anthropic", "Gateway", "Local", "Model", "ModelRetry", "OpenAI", "PromptedTools",
+    "Responses", "Say", "Scripted", "call", "check_prices", "cost", "generate", "resolve",
 ]  # fmt: skip
 
 

@@ -45,7 +45,9 @@ _REFUSED: Final = (ModelRefused, "refused the request", STATUS[400][2])
 _FAILED: Final = (ModelOverloaded, "failed", "Try again later.")
 
 _FOR_A_PERSON: Final = {401, 402, 403}
-_OUT_OF_CREDIT: Final = re.compile(r"insufficient.?(quota|balance|credit)|billing_hard_limit")
+_OUT_OF_CREDIT: Final = re.compile(
+    r"insufficient.?(quota|balance|credit)|billing_hard_limit|credit balance is too low"
+)
 _WORDS: Final = (
     (re.compile(r"rate.?limit|too.?many.?requests"), 429),
     (re.compile(r"overload|unavailable|capacity"), 529),
@@ -104,7 +106,8 @@ def of_status(peer: Peer, status: int, headers: Mapping[str, str], body: bytes) 
         kind, what, advice = STATUS.get(status, _REFUSED)
     said, word = _message(body)
     wait = retry_after(headers)
-    if _OUT_OF_CREDIT.search(word):
+    broke = _OUT_OF_CREDIT.search(f"{word} {said.lower()}")
+    if broke:
         kind, what, advice = STATUS[402]
         wait = None
     what = what.format(place=headers.get("location", "another address"))
@@ -113,22 +116,31 @@ def of_status(peer: Peer, status: int, headers: Mapping[str, str], body: bytes) 
         text += f" It asks to wait {wait:g} s."
     advice = advice.format(key=peer.key, model=peer.model)
     error = kind(f"{text} {advice}", status=status, retry_after=wait)
-    if status in _FOR_A_PERSON or _OUT_OF_CREDIT.search(word):
+    if status in _FOR_A_PERSON or broke:
         error.failure = "environment"
     return error
 
 
-def of_answer(peer: Peer, value: Any) -> ModelError:
-    """The error that stands in an answer of status 200, whole or in the middle of a stream."""
+def of_answer(peer: Peer, value: Any, status: int | None = None) -> ModelError:
+    """The error that stands in an answer of status 200, whole or in the middle of a stream.
+
+    Args:
+        peer: whom it names.
+        value: the error as it came.
+        status: what status it would have had, where the format says so.
+    """
     said, word = _said(value)
-    status = _status_within(value)
+    status = _status_within(value) if status is None else status
     if status is None:
         status = next((code for pattern, code in _WORDS if pattern.search(word)), None)
     text = f"{peer} answered with an error{_quoted(peer, said)}"
     if status is None:
         return ModelBroken(f"{text} Try again.")
     kind, _, advice = STATUS.get(status, _FAILED if status >= 500 else _REFUSED)
-    return kind(f"{text} {advice.format(key=peer.key, model=peer.model)}", status=status)
+    error = kind(f"{text} {advice.format(key=peer.key, model=peer.model)}", status=status)
+    if status in _FOR_A_PERSON:
+        error.failure = "environment"
+    return error
 
 
 def broken(peer: Peer, what: str, shown: bytes | str = b"") -> ModelBroken:

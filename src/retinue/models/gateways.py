@@ -1,4 +1,4 @@
-"""Where models are served in the Chat Completions format: a row of data each.
+"""Where models are served in the Chat Completions format, and some in Responses: a row each.
 
 A row says what is documented and differs: the address, the key's variable, the names of fields,
 what may be sent. What a server answers is read without regard to the row.
@@ -39,6 +39,9 @@ class Gateway(Struct, frozen=True, kw_only=True):
         files: whether it takes documents.
         json_arguments: whether it refuses a call whose arguments are no JSON object.
         short_ids: whether ids of calls must be nine letters and digits.
+        responses: what it takes in the Responses format, under the same base URL: text, images
+            too, or files too; None if it does not speak it.
+        encrypts: whether it gives the reasoning encrypted in that format, if asked.
         extra: fields sent with every request.
     """
 
@@ -61,6 +64,8 @@ class Gateway(Struct, frozen=True, kw_only=True):
     files: bool = False
     json_arguments: bool = True
     short_ids: bool = False
+    responses: Literal["text", "images", "files"] | None = None
+    encrypts: bool = False
     extra: Mapping[str, Any] = _NOTHING
 
 
@@ -74,6 +79,8 @@ _ROWS: Final = (
         audio=True,
         files=True,
         json_arguments=False,
+        responses="files",
+        encrypts=True,
     ),
     Gateway(
         name="azure",
@@ -84,6 +91,8 @@ _ROWS: Final = (
         max_tokens="max_completion_tokens",
         audio=True,
         json_arguments=False,
+        responses="files",
+        encrypts=True,
     ),
     Gateway(
         name="openrouter",
@@ -93,6 +102,8 @@ _ROWS: Final = (
         thinking="reasoning_details",
         audio=True,
         files=True,
+        responses="files",
+        encrypts=True,
     ),
     Gateway(
         name="deepseek",
@@ -102,6 +113,7 @@ _ROWS: Final = (
         thinking="reasoning_content",
         no_thinking="",
         images=False,
+        responses="text",
     ),
     Gateway(
         name="qwen",
@@ -151,11 +163,14 @@ _ROWS: Final = (
         base_url="https://api.groq.com/openai/v1",
         key_vars=("GROQ_API_KEY",),
         max_tokens="max_completion_tokens",
+        responses="images",
     ),
     Gateway(
         name="xai",
         base_url="https://api.x.ai/v1",
         key_vars=("XAI_API_KEY",),
+        responses="images",
+        encrypts=True,
     ),
     Gateway(
         name="together",
@@ -166,6 +181,7 @@ _ROWS: Final = (
         name="fireworks",
         base_url="https://api.fireworks.ai/inference/v1",
         key_vars=("FIREWORKS_API_KEY",),
+        responses="images",
     ),
     Gateway(
         name="cerebras",
@@ -187,6 +203,7 @@ _ROWS: Final = (
         needs_key=False,
         key_vars=("OLLAMA_API_KEY",),
         thinking="reasoning",
+        responses="images",
     ),
     Gateway(
         name="vllm",
@@ -195,16 +212,18 @@ _ROWS: Final = (
         key_vars=("VLLM_API_KEY",),
         thinking="reasoning",
         audio=True,
+        responses="images",
     ),
     Gateway(
         name="lmstudio",
         base_url="http://localhost:1234/v1",
         needs_key=False,
+        responses="images",
     ),
 )
 
-COMPATIBLE: Final = Gateway(name="compatible", needs_key=False)
-"""Any other server of the format, reached by its base URL."""
+COMPATIBLE: Final = Gateway(name="compatible", needs_key=False, responses="files", encrypts=True)
+"""Any other server of the formats, reached by its base URL."""
 
 GATEWAYS: Final[Mapping[str, Gateway]] = MappingProxyType({row.name: row for row in _ROWS})
 """The rows by name."""

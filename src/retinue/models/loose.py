@@ -1,6 +1,9 @@
 """JSON of a form that nobody promised, read as the kind that is wanted, or as an empty one."""
 
+import json
 from typing import Any, cast
+
+import msgspec
 
 
 def an_object(value: Any) -> dict[str, Any]:
@@ -16,3 +19,21 @@ def a_list(value: Any) -> list[Any]:
 def a_text(value: Any) -> str:
     """The value if it is a text, else an empty one."""
     return value if isinstance(value, str) else ""
+
+
+def a_value(data: bytes) -> Any:
+    """The JSON value, or the text that it is instead."""
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        return data.decode("utf-8", "replace")
+
+
+def mended(data: bytes) -> bytes:
+    """The same JSON without what makes it none: half characters, numbers that are not.
+
+    Raises:
+        ValueError: it is no JSON all the same.
+    """
+    value = json.loads(data.decode("utf-8", "replace"), parse_constant=lambda _name: None)
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")

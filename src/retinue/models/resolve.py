@@ -7,16 +7,22 @@ from retinue.errors import ConfigError, UnknownModelError
 from retinue.models.base import Model
 from retinue.models.gateways import ALIASES, GATEWAYS
 
+ANTHROPIC: Final = "anthropic"
+"""The provider of Claude, which has a format of its own."""
+
 LOCAL: Final = "local"
 """The provider that runs a model on this machine."""
 
-_KNOWN: Final = (*GATEWAYS, *ALIASES, LOCAL)
+RESPONSES: Final = {f"{row.name}-responses": row.name for row in GATEWAYS.values() if row.responses}
+"""The gateways that speak the Responses format, by what stands before the colon to ask for it."""
+
+_KNOWN: Final = (*GATEWAYS, *ALIASES, *RESPONSES, ANTHROPIC, LOCAL)
 
 _FAMILIES: Final = (
     ("gpt", "openai"), ("o1", "openai"), ("o3", "openai"), ("o4", "openai"),
     ("deepseek", "deepseek"), ("qwen", "qwen"), ("glm", "glm"), ("kimi", "moonshot"),
     ("minimax", "minimax"), ("mistral", "mistral"), ("magistral", "mistral"), ("grok", "xai"),
-    ("gemini", "gemini"), ("llama", "ollama"),
+    ("gemini", "gemini"), ("llama", "ollama"), ("claude", "anthropic"),
 )  # fmt: skip
 """Whose a model probably is, by how its name begins; for advice, never for a choice."""
 
@@ -24,9 +30,10 @@ _FAMILIES: Final = (
 def resolve(model: str | Model) -> Model:
     """The model that the text names; a model object is given back as it is.
 
-    The text is "provider:model", such as "openai:gpt-5-mini" or "ollama:qwen3:8b"; or "local", a
-    small model that runs on this machine, or "local:path/to/weights.gguf". Nothing is loaded and
-    nobody is called yet.
+    The text is "provider:model", such as "openai:gpt-5-mini" or "ollama:qwen3:8b"; or
+    "provider-responses:model" for the Responses format, such as "openai-responses:gpt-5-mini"; or
+    "local", a small model that runs on this machine, or "local:path/to/weights.gguf". Nothing is
+    loaded and nobody is called yet.
 
     Raises:
         UnknownModelError: there is no such provider, or none is named.
@@ -44,11 +51,27 @@ def resolve(model: str | Model) -> Model:
         return _local(name or None)
     if not colon or not name:
         raise UnknownModelError(_no_provider(model))
+    if provider == ANTHROPIC:
+        return _anthropic(name)
+    if provider in RESPONSES:
+        return _responses(name, RESPONSES[provider])
     if provider not in GATEWAYS and provider not in ALIASES:
         raise UnknownModelError(_no_such_provider(model, provider))
     from retinue.models.openai.model import OpenAI
 
     return OpenAI(name, gateway=provider)
+
+
+def _anthropic(name: str) -> Model:
+    from retinue.models.anthropic.model import Anthropic
+
+    return Anthropic(name)
+
+
+def _responses(name: str, gateway: str) -> Model:
+    from retinue.models.responses.model import Responses
+
+    return Responses(name, gateway=gateway)
 
 
 def _local(path: str | None) -> Model:

@@ -12,6 +12,38 @@ STREAM = (
     b'data: {"choices":[{"delta":{"content":"ok"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
 )
 
+CLAUDE = {
+    "type": "message",
+    "role": "assistant",
+    "content": [{"type": "text", "text": "ok"}],
+    "stop_reason": "end_turn",
+    "usage": {"input_tokens": 1, "output_tokens": 1},
+}
+CLAUDE_STREAM = (
+    b'event: message_start\ndata: {"type":"message_start","message":{"type":"message",'
+    b'"role":"assistant","content":[],"usage":{"input_tokens":1,"output_tokens":1}}}\n\n'
+    b'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"},'
+    b'"usage":{"output_tokens":1}}\n\n'
+    b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
+)
+
+RESPONSE = {
+    "id": "resp_1",
+    "object": "response",
+    "status": "completed",
+    "output": [
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "ok", "annotations": []}],
+        }
+    ],
+}
+RESPONSE_STREAM = (
+    b'event: response.completed\ndata: {"type":"response.completed","response":{"id":"resp_1",'
+    b'"object":"response","status":"completed","output":[]}}\n\n'
+)
+
 
 class Sent(Struct, frozen=True):
     """One request as it arrived."""
@@ -39,9 +71,11 @@ class Recorder:
         body = await request.json()
         headers = {name.lower(): value for name, value in request.headers.items()}
         self.requests.append(Sent(request.path, headers, body, await request.read()))
+        end = request.path.rpartition("/")[2]
         if body.get("stream"):
-            return web.Response(body=STREAM, content_type="text/event-stream")
-        return web.json_response(ANSWER)
+            stream = {"messages": CLAUDE_STREAM, "responses": RESPONSE_STREAM}.get(end, STREAM)
+            return web.Response(body=stream, content_type="text/event-stream")
+        return web.json_response({"messages": CLAUDE, "responses": RESPONSE}.get(end, ANSWER))
 
 
 @asynccontextmanager

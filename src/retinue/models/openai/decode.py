@@ -8,8 +8,7 @@ is found under `reasoning_content`, `reasoning`, `reasoning_details` and in type
 refusal is no text: it is in `meta`.
 """
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -19,7 +18,7 @@ from retinue.errors import ModelError, ModelUnreachable
 from retinue.messages import Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
 from retinue.models import failures
 from retinue.models.failures import Peer
-from retinue.models.loose import a_list, a_text, an_object
+from retinue.models.loose import a_list, a_text, a_value, an_object, mended
 from retinue.models.openai.calls import Calls
 from retinue.models.openai.details import Details
 from retinue.models.openai.usage import normal_usage
@@ -107,7 +106,7 @@ class Decoder:
         "_spoke", "_usage", "_whole", "meta", "over",
     )  # fmt: skip
 
-    def __init__(self, peer: Peer, *, whole: bool = False) -> None:
+    def __init__(self, peer: Peer, whole: bool = False) -> None:
         self._peer = peer
         self._whole = whole
         self._calls = Calls()
@@ -146,7 +145,7 @@ class Decoder:
         if chunk.error:
             self._fail(chunk.error)
         elif self._whole and not self._choice:
-            self._fail(_value(event.data))
+            self._fail(a_value(event.data))
         if deltas:
             self._spoke = True
         return deltas
@@ -180,7 +179,7 @@ class Decoder:
             self.over = True
             return None
         if event.name == "error":
-            self._fail(_value(data))
+            self._fail(a_value(data))
             return None
         if not self._head_read:
             self._read_head(data)
@@ -194,10 +193,10 @@ class Decoder:
         if not data.strip():
             return None
         try:
-            return _chunk.decode(_mended(data))
+            return _chunk.decode(mended(data))
         except ValueError:
             pass
-        listed = a_list(_value(data))
+        listed = a_list(a_value(data))
         if listed and "error" in an_object(listed[0]):
             self._fail(listed[0])
         else:
@@ -286,26 +285,7 @@ class Decoder:
                 self.meta[name] = value
 
 
-def request_id(headers: Mapping[str, str]) -> dict[str, str]:
-    """The provider's name for the request, for `ChatResponse.meta`."""
-    found = headers.get("x-request-id") or headers.get("request-id")
-    return {"request_id": found} if found else {}
-
-
 def _text_in(value: Any) -> str:
     """A text, or the texts of a list of parts."""
     parts = a_list(value)
     return "".join(a_text(an_object(part).get("text")) for part in parts) or a_text(value)
-
-
-def _value(data: bytes) -> Any:
-    try:
-        return msgspec.json.decode(data)
-    except msgspec.DecodeError:
-        return data.decode("utf-8", "replace")
-
-
-def _mended(data: bytes) -> bytes:
-    """The same JSON without what makes it none: half characters, numbers that are not."""
-    value = json.loads(data.decode("utf-8", "replace"), parse_constant=lambda _name: None)
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")

@@ -4,23 +4,21 @@ Instructions come first, then the messages; tools and messages are encoded once 
 joined. Fields that nobody set are not sent.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from retinue.chains.requests import ChatRequest
 from retinue.chains.settings import Settings
 from retinue.errors import ConfigError
 from retinue.models.gateways import Gateway
-from retinue.models.openai.messages import MessageEncoder, to_json
+from retinue.models.openai.messages import MessageEncoder
 from retinue.models.openai.schemas import in_words, response_format
+from retinue.models.outgoing import EncodedTools, check_choice, check_extra, to_json
 from retinue.tools import Tool
 from retinue.tools.tool import ToolSpec
 
 _OWN: Final = ("messages", "model", "stream")  # what `Settings.extra` must not set
 _CHOICES: Final = ("auto", "none", "required")
-_TOOLS_KEPT: Final = (
-    1000  # encoded tools that are kept, for applications that make tools as they go
-)
 
 
 class RequestEncoder:
@@ -32,8 +30,7 @@ class RequestEncoder:
         self._model = to_json(model)
         self._gateway = gateway
         self._messages = MessageEncoder(gateway)
-        # By identity; the spec is kept with its bytes, so that its id stays its own.
-        self._tools: dict[int, tuple[ToolSpec, bytes]] = {}
+        self._tools = EncodedTools(_as_tool)
 
     def encode(self, request: ChatRequest) -> bytes:
         """The body to send.
@@ -44,7 +41,7 @@ class RequestEncoder:
         fields = self._fields(request)
         further_tools = fields.pop("tools", ())
         body = [b'{"model":', self._model, b',"messages":[', self._all_messages(request)]
-        tools = [self._tool(tool) for tool in request.tools]
+        tools = self._tools.of(request.tools)
         tools += [to_json(tool) for tool in further_tools]
         if tools:
             body += [b'],"tools":[', b",".join(tools)]
@@ -63,21 +60,6 @@ class RequestEncoder:
             text = "\n\n".join(instructions)
             pieces.insert(0, to_json({"role": "system", "content": text}))
         return b",".join(pieces)
-
-    def _tool(self, tool: Tool) -> bytes:
-        spec = tool.spec
-        kept = self._tools.get(id(spec))
-        if kept is not None:
-            return kept[1]
-        parameters: dict[str, Any] = {"type": "object", "properties": {}, **spec.parameters}
-        function = {
-            "name": spec.name, "description": spec.description, "parameters": parameters,
-        }  # fmt: skip
-        encoded = to_json({"type": "function", "function": function})
-        if len(self._tools) >= _TOOLS_KEPT:
-            self._tools.clear()
-        self._tools[id(spec)] = (spec, encoded)
-        return encoded
 
     # -- the other fields -----------------------------------------------------------------------
 
@@ -106,7 +88,8 @@ class RequestEncoder:
             if form is not None:
                 fields["response_format"] = form
         if settings.extra:
-            _add_extra(fields, settings.extra)
+            check_extra(settings.extra, _OWN)
+            fields.update(settings.extra)
         return fields
 
     def _effort(self, effort: str) -> dict[str, Any]:
@@ -126,27 +109,14 @@ def _choice(settings: Settings, tools: Sequence[Tool]) -> dict[str, Any]:
     if choice in _CHOICES:
         fields["tool_choice"] = choice
     elif choice is not None:
-        names = [tool.spec.name for tool in tools]
-        if choice not in names:
-            raise ConfigError(
-                f"tool_choice names {choice!r}, which is not on offer; the tools are"
-                f" {', '.join(names)}."
-            )
+        check_choice(choice, tools)
         fields["tool_choice"] = {"type": "function", "function": {"name": choice}}
     if settings.parallel_tool_calls is not None:
         fields["parallel_tool_calls"] = settings.parallel_tool_calls
     return fields
 
 
-def _add_extra(fields: dict[str, Any], extra: Mapping[str, Any]) -> None:
-    for name in _OWN:
-        if name in extra:
-            raise ConfigError(f"Settings(extra=...) cannot set {name!r}; the request decides it.")
-    for name, value in extra.items():
-        try:
-            to_json(value)
-        except TypeError as error:
-            raise ConfigError(
-                f"Settings(extra=...) has {name!r} that is no JSON: {error}."
-            ) from error
-    fields.update(extra)
+def _as_tool(spec: ToolSpec) -> bytes:
+    parameters: dict[str, Any] = {"type": "object", "properties": {}, **spec.parameters}
+    function = {"name": spec.name, "description": spec.description, "parameters": parameters}
+    return to_json({"type": "function", "function": function})

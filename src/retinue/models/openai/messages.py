@@ -5,9 +5,6 @@ a long loop sends its history again without encoding it again.
 """
 
 import base64
-import hashlib
-import json
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -25,13 +22,12 @@ from retinue.messages import (
     ToolResult,
 )
 from retinue.models.gateways import Gateway
+from retinue.models.loose import a_list
 from retinue.models.openai.details import joined
+from retinue.models.outgoing import as_object, data_uri, hashed_id, to_json, tool_name
 
-_encoder: Final = msgspec.json.Encoder()
 _AUDIO: Final = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 _LONGEST_ID: Final = 40
-_LONGEST_NAME: Final = 64
-_ODD: Final = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 class Attached(msgspec.Struct, frozen=True):
@@ -112,7 +108,7 @@ class MessageEncoder:
             raise ConfigError(
                 f"{self._gateway.name} takes no images; leave the Image out, or use another model."
             )
-        return {"type": "image_url", "image_url": {"url": image.url or _data_uri(image)}}
+        return {"type": "image_url", "image_url": {"url": image.url or data_uri(image)}}
 
     def _file(self, file: File) -> dict[str, Any]:
         gateway = self._gateway
@@ -133,7 +129,7 @@ class MessageEncoder:
         name = file.name or "file"
         return {
             "type": "file",
-            "file": {"filename": name, "file_data": file.url or _data_uri(file)},
+            "file": {"filename": name, "file_data": file.url or data_uri(file)},
         }
 
     # -- what the model said --------------------------------------------------------------------
@@ -177,11 +173,9 @@ class MessageEncoder:
 
     def _call(self, call: ToolCall) -> dict[str, Any]:
         arguments = call.arguments or "{}"
-        if self._gateway.json_arguments and not _is_object(arguments):
+        if self._gateway.json_arguments and as_object(arguments) is None:
             arguments = "{}"  # the tool's result says what was wrong with them
-        # A name that the model made up may hold anything; a provider refuses the whole history.
-        name = _ODD.sub("_", call.name)[:_LONGEST_NAME] or "unnamed"
-        function = {"name": name, "arguments": arguments}
+        function = {"name": tool_name(call.name), "arguments": arguments}
         return {"id": self._id(call.id), "type": "function", "function": function}
 
     def _id(self, call_id: str) -> str:
@@ -192,7 +186,7 @@ class MessageEncoder:
         else:
             fits = 0 < len(call_id) <= _LONGEST_ID
             length = 32
-        return call_id if fits else hashlib.sha256(call_id.encode()).hexdigest()[:length]
+        return call_id if fits else hashed_id(call_id, length)
 
     # -- what the tools said --------------------------------------------------------------------
 
@@ -229,26 +223,6 @@ class MessageEncoder:
             return None
 
 
-def to_json(value: Any) -> bytes:
-    """The value as JSON. Half characters, which no JSON can hold, become question marks."""
-    try:
-        return _encoder.encode(value)
-    except UnicodeEncodeError:
-        return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
-
-
-def _data_uri(part: Image | File) -> str:
-    if part.data is None:
-        raise ConfigError(f"This {type(part).__name__} has neither data nor a URL; give it one.")
-    return f"data:{part.media_type};base64,{base64.b64encode(part.data).decode()}"
-
-
 def _details_of(thought: Thinking) -> Sequence[dict[str, Any]]:
-    return () if thought.opaque is None else msgspec.json.decode(thought.opaque)
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(msgspec.json.decode(text), dict)
-    except (msgspec.DecodeError, UnicodeEncodeError):
-        return False
+    # What the same provider sent in the Responses format is no list.
+    return () if thought.opaque is None else a_list(msgspec.json.decode(thought.opaque))

@@ -11,7 +11,7 @@ from typing import Any, Final
 from retinue.chains.output import Output
 from retinue.models.gateways import Gateway
 from retinue.models.loose import a_list, an_object
-from retinue.models.openai.messages import to_json
+from retinue.models.outgoing import form_in_words
 
 _STRICT_KEYS: Final = {
     "type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf",
@@ -29,28 +29,28 @@ class _Loose(Exception):
 
 def response_format(output: Output, gateway: Gateway) -> dict[str, Any] | None:
     """The field `response_format`, or None where the form can only be asked for in words."""
-    if gateway.schema is None or not _is_object(output.schema):
+    if gateway.schema is None or not is_object(output.schema):
         return None
     if gateway.schema == "json_object":
         return {"type": "json_object"}
+    return {"type": "json_schema", "json_schema": named_schema(output)}
+
+
+def named_schema(output: Output) -> dict[str, Any]:
+    """The schema with its name, and whether the provider is to make the model keep to it."""
     strict = strict_form(output.schema)
     schema = output.schema if strict is None else strict
-    wanted = {"name": output.name, "schema": schema, "strict": strict is not None}
-    return {"type": "json_schema", "json_schema": wanted}
+    return {"name": output.name, "schema": schema, "strict": strict is not None}
 
 
 def in_words(output: Output, gateway: Gateway) -> list[str]:
     """The form as an instruction, where the gateway takes no such schema; else nothing."""
-    if gateway.schema == "json_schema" and _is_object(output.schema):
+    if gateway.schema == "json_schema" and is_object(output.schema):
         return []
-    schema = to_json(output.schema).decode()
-    return [
-        "Answer with JSON alone, without prose or a code fence. It must fit this JSON Schema:\n"
-        + schema
-    ]
+    return [form_in_words(output)]
 
 
-def _is_object(schema: Mapping[str, Any]) -> bool:
+def is_object(schema: Mapping[str, Any]) -> bool:
     """Whether the answer is an object, which is all that the format can ask for."""
     return schema.get("type") == "object"
 

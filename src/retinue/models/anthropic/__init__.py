@@ -1,0 +1,1 @@
+"""The Anthropic Messages format: encode, decode and the model that uses both."""

@@ -1,0 +1,142 @@
+"""A Claude model behind the Anthropic Messages format."""
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from retinue.chains.requests import ChatRequest
+from retinue.errors import ConfigError, MissingKeyError
+from retinue.models import transport
+from retinue.models.anthropic.abilities import NEWEST, Abilities, abilities_of
+from retinue.models.anthropic.cache import Cache, check_strategy
+from retinue.models.anthropic.decode import Decoder
+from retinue.models.anthropic.encode import RequestEncoder
+from retinue.models.anthropic.messages import PROVIDER
+from retinue.models.base import Send
+from retinue.models.endpoint import Endpoint, check_address, check_key, check_model, host_of
+from retinue.models.failures import Peer
+
+BASE_URL: Final = "https://api.anthropic.com"
+URL_VAR: Final = "ANTHROPIC_BASE_URL"
+KEY_VARS: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+
+_VERSION: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+class Anthropic:
+    """A Claude model at Anthropic, or at a server that speaks its Messages format.
+
+    With `Settings(effort=...)` it thinks: as it finds right, or, if it is a model of 2025 or
+    earlier, with a budget of tokens. Newer models show nothing of their thoughts unless they are
+    asked to, with `Settings(extra={"thinking": {"display": "summarized"}})`.
+
+    From Claude 5.1 on a thought is bound to all that was sent before it, and some accounts have a
+    request refused where that has changed: a window cut it, instructions differ, a tool joined.
+    The header "anthropic-beta: thinking-binding-controls-2026-08-01" and the field `thinking`
+    with `{"block_binding": {"prefix_mismatch_behavior": "drop_block"}}` let such thoughts go.
+
+    Args:
+        name: the model's name, such as "claude-sonnet-5-5".
+        base_url: what `/v1/messages` is appended to; by default what `ANTHROPIC_BASE_URL` holds,
+            or Anthropic's own.
+        api_key: the key; by default what `ANTHROPIC_API_KEY` or `ANTHROPIC_AUTH_TOKEN` holds. With
+            a base URL there need be none.
+        headers: further HTTP headers of every request, such as "anthropic-beta".
+        timeout: seconds without a byte before a call fails; 120 by default.
+        cache: what the vendor is to remember of the prompt: "auto", "none", "system", "tools" or
+            "conversation".
+        version: the version of the API. The newest takes no temperature, top_p and top_k;
+            "2023-06-01" does, for the models that do.
+        abilities: what the model takes, for one that has no row in `abilities.MODELS`.
+
+    Raises:
+        MissingKeyError: a key is needed and none is given or set.
+        ConfigError: the name, the URL, the key or another argument cannot be one.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        cache: Cache = "auto",
+        version: str = NEWEST,
+        abilities: Abilities | None = None,
+    ) -> None:
+        check_model(name, timeout, example="claude-sonnet-5-5")
+        check_strategy(cache)
+        if not _VERSION.fullmatch(version):
+            raise ConfigError(f"version must be a date such as {NEWEST!r}, not {version!r}.")
+        self._name = name
+        self._abilities = abilities_of(name) if abilities is None else abilities
+        address = check_address(base_url or os.environ.get(URL_VAR) or BASE_URL)
+        key = _key(api_key, needed=base_url is None)
+        where = " or ".join(KEY_VARS) if api_key is None else "api_key"
+        peer = Peer(PROVIDER, host_of(address), name, where, [key] if key else [])
+        said = {"anthropic-version": version, **_key_header(key, version), **(headers or {})}
+        self._endpoint = Endpoint(peer, _messages_url(address), said, timeout)
+        self._encoder = RequestEncoder(name, self._abilities, version, cache)
+
+    @property
+    def name(self) -> str:
+        """The model's name at its provider."""
+        return self._name
+
+    @property
+    def provider(self) -> str:
+        """Always "anthropic"."""
+        return PROVIDER
+
+    @property
+    def url(self) -> str:
+        """Where its requests go."""
+        return self._endpoint.url
+
+    @property
+    def abilities(self) -> Abilities:
+        """What the model takes."""
+        return self._abilities
+
+    def __repr__(self) -> str:
+        return f"Anthropic({self._name!r}, host={self._endpoint.peer.host!r})"
+
+    async def generate(self, request: ChatRequest, send: Send) -> Mapping[str, Any] | None:
+        """Answers one request with deltas. See `Model`."""
+        body = self._encoder.encode(request)
+        return await self._endpoint.ask(
+            body.content,
+            request.settings,
+            send,
+            stream=body.stream,
+            decoder=Decoder,
+            user=self,
+        )
+
+    async def close(self) -> None:
+        """Lets go of the running loop's connections, if no other model uses them."""
+        await transport.close(self)
+
+
+def _messages_url(address: str) -> str:
+    if address.endswith("/messages"):
+        return address
+    return f"{address}/messages" if address.endswith("/v1") else f"{address}/v1/messages"
+
+
+def _key(given: str | None, *, needed: bool) -> str | None:
+    found = (os.environ.get(variable) for variable in KEY_VARS)
+    key = check_key(PROVIDER, next(filter(None, found), None) if given is None else given)
+    if key is None and needed:
+        raise MissingKeyError(f"{PROVIDER} needs a key: set {KEY_VARS[0]}, or give api_key=...")
+    return key
+
+
+def _key_header(key: str | None, version: str) -> dict[str, str]:
+    """The header that the version of the API is documented with."""
+    if key is None:
+        return {}
+    return {"Authorization": f"Bearer {key}"} if version >= NEWEST else {"x-api-key": key}

@@ -1,0 +1,133 @@
+"""What goes out, whatever the format: JSON bytes, tools encoded once, fields that users add."""
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, cast
+
+import msgspec
+
+from retinue.chains.output import Output
+from retinue.errors import ConfigError
+from retinue.messages import File, Image
+from retinue.tools import Tool
+from retinue.tools.tool import ToolSpec
+
+_encoder: Final = msgspec.json.Encoder()
+_TOOLS_KEPT: Final = (
+    1000  # encoded tools that are kept, for applications that make tools as they go
+)
+_LONGEST_NAME: Final = 64
+_ODD: Final = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+def to_json(value: Any) -> bytes:
+    """The value as JSON. Half characters, which no JSON can hold, become question marks."""
+    try:
+        return _encoder.encode(value)
+    except UnicodeEncodeError:
+        return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def as_object(text: str) -> dict[str, Any] | None:
+    """The JSON object that the text is, or None if it is something else."""
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return None
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+def tool_name(name: str) -> str:
+    """The name of a called tool as providers take it.
+
+    A name that the model made up may hold anything; a provider refuses the whole history for it.
+    """
+    return _ODD.sub("_", name)[:_LONGEST_NAME] or "unnamed"
+
+
+def hashed_id(call_id: str, length: int) -> str:
+    """An id in the place of one that a provider does not take: the same for the same one."""
+    return hashlib.sha256(call_id.encode("utf-8", "replace")).hexdigest()[:length]
+
+
+def data_uri(part: Image | File) -> str:
+    """The data as a URL.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if part.data is None:
+        raise ConfigError(f"This {type(part).__name__} has neither data nor a URL; give it one.")
+    return f"data:{part.media_type};base64,{base64.b64encode(part.data).decode()}"
+
+
+class EncodedTools:
+    """Encodes each tool once.
+
+    Args:
+        encode: makes the JSON of a tool.
+    """
+
+    __slots__ = ("_encode", "_kept")
+
+    def __init__(self, encode: Callable[[ToolSpec], bytes]) -> None:
+        self._encode = encode
+        # By identity; the spec is kept with its bytes, so that its id stays its own.
+        self._kept: dict[int, tuple[ToolSpec, bytes]] = {}
+
+    def of(self, tools: Iterable[Tool]) -> list[bytes]:
+        """The tools in order, each as a JSON object."""
+        return [self._one(tool.spec) for tool in tools]
+
+    def _one(self, spec: ToolSpec) -> bytes:
+        kept = self._kept.get(id(spec))
+        if kept is not None:
+            return kept[1]
+        encoded = self._encode(spec)
+        if len(self._kept) >= _TOOLS_KEPT:
+            self._kept.clear()
+        self._kept[id(spec)] = (spec, encoded)
+        return encoded
+
+
+def check_choice(choice: str, tools: Iterable[Tool]) -> None:
+    """Refuses the name of a tool that is not on offer.
+
+    Raises:
+        ConfigError: names it, and the tools that are.
+    """
+    names = [tool.spec.name for tool in tools]
+    if choice not in names:
+        raise ConfigError(
+            f"tool_choice names {choice!r}, which is not on offer; the tools are"
+            f" {', '.join(names)}."
+        )
+
+
+def check_extra(extra: Mapping[str, Any], own: Iterable[str]) -> None:
+    """Refuses fields of `Settings.extra` that the request decides, or that are no JSON.
+
+    Raises:
+        ConfigError: names the field.
+    """
+    for name in own:
+        if name in extra:
+            raise ConfigError(f"Settings(extra=...) cannot set {name!r}; the request decides it.")
+    for name, value in extra.items():
+        try:
+            to_json(value)
+        except TypeError as error:
+            raise ConfigError(
+                f"Settings(extra=...) has {name!r} that is no JSON: {error}."
+            ) from error
+
+
+def form_in_words(output: Output) -> str:
+    """The form of an answer as an instruction, for models that take no such schema."""
+    return (
+        "Answer with JSON alone, without prose or a code fence. It must fit this JSON Schema:\n"
+        + to_json(output.schema).decode()
+    )
