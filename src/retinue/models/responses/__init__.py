@@ -1,0 +1,1 @@
+"""OpenAI's Responses format: encode, decode and the model that uses both."""

@@ -1,0 +1,144 @@
+"""A model behind the Responses format: OpenAI's, and those of gateways that speak it too."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from retinue.chains.requests import ChatRequest
+from retinue.errors import ConfigError
+from retinue.models import transport
+from retinue.models.access import endpoint_of, row_of
+from retinue.models.base import Send
+from retinue.models.endpoint import check_model
+from retinue.models.gateways import GATEWAYS, Gateway
+from retinue.models.responses.decode import Decoder
+from retinue.models.responses.encode import RequestEncoder
+
+_THOUGHTLESS: Final = ("gpt-3", "gpt-4", "chatgpt-")
+"""How the names of OpenAI's models begin that do not reason."""
+
+
+class Responses:
+    """A model at OpenAI, or at a gateway that speaks its Responses format.
+
+    The provider keeps nothing, by default: each request holds the whole conversation, and the
+    model's reasoning comes encrypted and goes back with it. Tools that the provider runs, such as
+    web search, are asked for with `Settings(extra={"tools": [{"type": "web_search"}]})`; what they
+    did is in `meta["executed_tools"]` of the response, and goes back to the provider as it came.
+
+    Args:
+        name: the model's name, such as "gpt-5-mini".
+        base_url: what `/responses` is appended to; by default the gateway's own. With a base URL
+            and no gateway, the server is taken for one of which nothing is known.
+        api_key: the key; by default what the gateway's environment variable holds.
+        gateway: a name in `GATEWAYS`, or a row of your own; OpenAI by default.
+        store: whether the provider is to store its answers.
+        previous_response_id: whether a request names the last stored answer and holds only the
+            messages after it. The provider then goes by what it stored: what layers changed in
+            that or before it, and what a window left out, makes no difference. It needs `store`.
+        reasons: whether the model reasons, so that its encrypted reasoning can be asked for; by
+            default by its gateway and its name. Models that do not reason refuse the question.
+        summary: what is shown of the reasoning: "auto", "concise" or "detailed"; by default
+            nothing, unless the gateway shows the reasoning itself.
+        headers: further HTTP headers of every request.
+        timeout: seconds without a byte before a call fails; 120 by default.
+        organization: the OpenAI organisation to bill.
+        project: the OpenAI project to bill.
+
+    Raises:
+        MissingKeyError: the gateway needs a key and none is given or set.
+        UnknownModelError: there is no gateway of that name.
+        ConfigError: the gateway does not speak the format, or an argument cannot be one.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        gateway: str | Gateway | None = None,
+        store: bool = False,
+        previous_response_id: bool = False,
+        reasons: bool | None = None,
+        summary: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        organization: str | None = None,
+        project: str | None = None,
+    ) -> None:
+        check_model(name, timeout, example="gpt-5-mini")
+        row = row_of(gateway, base_url)
+        _check(row, store, previous_response_id)
+        self._name = name
+        self._gateway = row
+        self._endpoint = endpoint_of(
+            row,
+            name,
+            "/responses",
+            base_url=base_url,
+            api_key=api_key,
+            headers={
+                "OpenAI-Organization": organization, "OpenAI-Project": project, **(headers or {}),
+            },
+            timeout=timeout,
+        )  # fmt: skip
+        self._encoder = RequestEncoder(
+            name,
+            row,
+            stored=store,
+            chained=previous_response_id,
+            reasons=row.encrypts and _reasons(name) if reasons is None else reasons,
+            summary=summary,
+        )
+        self._decoder = partial(Decoder, keeps_id=previous_response_id)
+
+    @property
+    def name(self) -> str:
+        """The model's name at its provider."""
+        return self._name
+
+    @property
+    def provider(self) -> str:
+        """The gateway's name."""
+        return self._gateway.name
+
+    def __repr__(self) -> str:
+        host = self._endpoint.peer.host
+        return f"Responses({self._name!r}, gateway={self._gateway.name!r}, host={host!r})"
+
+    async def generate(self, request: ChatRequest, send: Send) -> Mapping[str, Any] | None:
+        """Answers one request with deltas. See `Model`."""
+        return await self._endpoint.ask(
+            self._encoder.encode(request),
+            request.settings,
+            send,
+            stream=request.stream,
+            decoder=self._decoder,
+            user=self,
+        )
+
+    async def close(self) -> None:
+        """Lets go of the running loop's connections, if no other model uses them."""
+        await transport.close(self)
+
+
+def _check(row: Gateway, store: bool, chained: bool) -> None:
+    if row.responses is None:
+        able = ", ".join(each.name for each in GATEWAYS.values() if each.responses)
+        raise ConfigError(
+            f"{row.name} does not speak the Responses format; use OpenAI(..., gateway={row.name!r})"
+            f" for Chat Completions. Those that speak it are {able}; a row of your own says so with"
+            " Gateway(responses=...)."
+        )
+    if chained and not store:
+        raise ConfigError(
+            "previous_response_id=True needs store=True: the provider can only go on from an"
+            " answer that it stored."
+        )
+
+
+def _reasons(name: str) -> bool:
+    """Whether a model of this name reasons; one that nobody knows does."""
+    model = name.rpartition("/")[2].removeprefix("ft:").lower()
+    return not (model.startswith(_THOUGHTLESS) or "-chat" in model)
