@@ -48,6 +48,7 @@ def shape(connection: Connection) -> set[tuple[str, ...]]:
     return found
 
 
+@pytest.mark.filterwarnings("ignore:autogenerate skipping .* expression-based index")
 def test_migrations_lead_to_the_tables_of_the_code(migrated: Connection) -> None:
     context = MigrationContext.configure(
         migrated, opts={"version_table": VERSION_TABLE, "compare_server_default": True}

@@ -2,6 +2,15 @@
 
 from retinue.stores.base import EVERYONE, Entry, EntryState, Store, Summary
 from retinue.stores.memory import InMemory
-from retinue.stores.sql import SQLite
+from retinue.stores.sql import PostgreSQL, SQLite
 
-__all__ = ["EVERYONE", "Entry", "EntryState", "InMemory", "SQLite", "Store", "Summary"]
+__all__ = [
+    "EVERYONE",
+    "Entry",
+    "EntryState",
+    "InMemory",
+    "PostgreSQL",
+    "SQLite",
+    "Store",
+    "Summary",
+]

@@ -55,14 +55,6 @@ def displaced(entries: Sequence[Entry], messages: Sequence[Message]) -> frozense
     return frozenset(ids).intersection([message.id for message in messages])
 
 
-def opening(entries: Sequence[Entry]) -> Sequence[Entry]:
-    """The entries from the first one on that surely opens a turn; its start may lie before them."""
-    for at in range(1, len(entries)):
-        if entries[at].turn != entries[at - 1].turn and _asks(entries[at].message):
-            return entries[at:]
-    return ()
-
-
 def _by_id(entries: Sequence[Entry], messages: Sequence[Message]) -> int:
     sent = {message.id for message in answered(entries)}
     held = {e.message.id for e in entries if e.message.id in sent or not _asks(e.message)}

@@ -75,6 +75,7 @@ class WritingContract:
         for name in "abcd":
             writers.append(Writer(store, name, log))
             await in_line(store)
+        await soon(writers[0].entered.wait())
         assert log == ["a"]
         for n, writer in enumerate(writers, 1):
             await soon(writer.entered.wait())

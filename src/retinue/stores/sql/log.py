@@ -8,12 +8,13 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Executable, Row, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Executable, Row, and_, bindparam, delete, insert, select, update
 
 from retinue.messages import Message
 from retinue.messages.codec import decode
 from retinue.stores import rules
 from retinue.stores.base import EVERYONE, Entry, EntryState, Summary
+from retinue.stores.sql.tables import Sought, sought
 from retinue.stores.sql.tables import conversations as c
 from retinue.stores.sql.tables import entries as e
 
@@ -21,7 +22,7 @@ Forms = Mapping[str, tuple[Message, bytes]]
 """Messages and their stored forms, by id, in order."""
 
 _find = select(c.c.key, c.c.owner, c.c.messages, c.c.last, c.c.question).where(
-    c.c.id == bindparam("id")
+    sought(c.c.id) == bindparam("id", type_=Sought)
 )
 _find_to_write = _find.with_for_update()  # a no-op in SQLite, where the transaction is the lock
 _begin = insert(c).returning(c.c.key)
@@ -44,19 +45,14 @@ _grow = (
 )
 _retitle = update(c).where(c.c.key == bindparam("of")).values(title=bindparam("title"))
 _stamp = update(c).where(c.c.key == bindparam("of")).values(updated=bindparam("updated"))
-_mark = (
-    update(e)
-    .where(e.c.conversation == bindparam("of"), e.c.message == bindparam("name"))
-    .values(state=bindparam("state"))
+_this_message = and_(
+    e.c.conversation == bindparam("of"), sought(e.c.message) == bindparam("name", type_=Sought)
 )
-_rewrite = (
-    update(e)
-    .where(e.c.conversation == bindparam("of"), e.c.message == bindparam("name"))
-    .values(body=bindparam("body"))
-    .returning(e.c.position)
-)
+_mark = update(e).where(_this_message).values(state=bindparam("state"))
+_rewrite = update(e).where(_this_message).values(body=bindparam("body")).returning(e.c.position)
 _among = select(e.c.message).where(
-    e.c.conversation == bindparam("of"), e.c.message.in_(bindparam("names", expanding=True))
+    e.c.conversation == bindparam("of"),
+    sought(e.c.message).in_(bindparam("names", type_=Sought, expanding=True)),
 )
 _last = (
     select(e.c.position, e.c.turn, e.c.state, e.c.at, e.c.body)
@@ -69,8 +65,8 @@ _listed = (
     .order_by(c.c.updated.desc(), c.c.key.desc())
     .limit(bindparam("most"))
 )
-_listed_of_one = _listed.where(c.c.owner == bindparam("whose"))
-_listed_of_none = _listed.where(c.c.owner.is_(None))
+_listed_of_one = _listed.where(sought(c.c.owner) == bindparam("whose", type_=Sought))
+_listed_of_none = _listed.where(sought(c.c.owner).is_(None))
 _remove_entries = delete(e).where(e.c.conversation == bindparam("of"))
 _remove = delete(c).where(c.c.key == bindparam("of"))
 

@@ -4,6 +4,7 @@ A new database is made from `tables` in one step, an older one is migrated by Al
 imported only then. One that a newer retinue wrote is refused: what it holds could be misread.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from sqlalchemy import Connection, Engine, insert, inspect, select
@@ -18,12 +19,16 @@ MIGRATIONS: Final = "retinue.stores.sql:migrations"
 """Where Alembic finds the scripts: a folder in a package, also when installed from a wheel."""
 
 
-def ensure(engine: Engine, place: str) -> None:
+def ensure(
+    engine: Engine, place: str, prepare: Callable[[Connection], None] = lambda _: None
+) -> None:
     """Makes or migrates the tables where needed.
 
     Args:
         engine: a connection of it begins a transaction that writes under `writing=True`.
         place: the database's name in errors.
+        prepare: called first in the transaction that makes or migrates. Where transactions that
+            write can overlap, it keeps all others that would do the same out.
 
     Raises:
         StoreError: the database is of a newer version.
@@ -33,6 +38,7 @@ def ensure(engine: Engine, place: str) -> None:
         if _version(connection, place) == VERSIONS[-1]:
             return
     with engine.connect().execution_options(writing=True) as connection, connection.begin():
+        prepare(connection)
         # Another process may have been faster, between the two transactions.
         version = _version(connection, place)
         if version is None:
@@ -54,9 +60,10 @@ def migrate(connection: Connection) -> None:
         from alembic import command
         from alembic.config import Config
     except ImportError as error:
+        extra = "sqlite" if connection.dialect.name == "sqlite" else "postgres"
         raise MissingExtraError(
             "The database is of an older version, and Alembic, which migrates it, is not installed:"
-            " pip install 'retinue[sqlite]'."
+            f" pip install 'retinue[{extra}]'."
         ) from error
     config = Config()
     config.set_main_option("script_location", MIGRATIONS)

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sqlite3
-from collections.abc import AsyncGenerator, Hashable
+from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -12,7 +12,6 @@ from retinue.errors import ConfigError, StoreError
 from retinue.stores import rules
 from retinue.stores.filelock import FileLock
 from retinue.stores.sql.store import SQLStore
-from retinue.stores.turnstile import writers
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -86,6 +85,9 @@ class SQLite(SQLStore):
         event.listen(engine, "begin", _begin)
         return engine
 
+    def _prepare(self, connection: "Connection") -> None:
+        """Nothing: one transaction writes at a time."""
+
     def _check_path(self) -> None:
         if self._path is None:
             return
@@ -115,19 +117,13 @@ class SQLite(SQLStore):
             sentence.format(place=self._place, timeout=self._busy_timeout, cause=str(cause))
         )
 
+    def _spoils(self, error: Exception) -> bool:
+        return self._path is not None  # whoever mends the file may put another in its place
+
     def _writing(self, conversation: str, wait: bool) -> AbstractAsyncContextManager[None]:
         if self._path is None:
             return self._alone((self, conversation), conversation, wait)
         return self._alone_on_machine(os.path.realpath(self._path), conversation, wait)
-
-    @asynccontextmanager
-    async def _alone(self, key: Hashable, conversation: str, wait: bool) -> AsyncGenerator[None]:
-        if not await writers.enter(key, wait=wait):
-            raise rules.busy(conversation)
-        try:
-            yield
-        finally:
-            writers.leave(key)
 
     @asynccontextmanager
     async def _alone_on_machine(

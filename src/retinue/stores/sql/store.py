@@ -2,9 +2,9 @@
 
 import importlib.util
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, ClassVar, Concatenate, Final, ParamSpec, TypeVar
 
 from retinue.errors import MissingExtraError, StoreError
 from retinue.messages import Message
@@ -12,6 +12,7 @@ from retinue.messages.codec import FormatError
 from retinue.stores import rules
 from retinue.stores.base import Entry, EntryState, Summary
 from retinue.stores.sql.worker import Worker
+from retinue.stores.turnstile import writers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_ATTEMPTS: Final = 3
+"""How often a transaction is run that another one got in the way of."""
 
 
 class SQLStore(ABC):
@@ -31,31 +35,59 @@ class SQLStore(ABC):
     Args:
         place: the database's name in errors.
         volatile: the database is gone with its connection.
+        threads: how many calls the database works on at a time.
 
     Raises:
         MissingExtraError: SQLAlchemy is not installed.
     """
 
-    def __init__(self, place: str, *, volatile: bool = False) -> None:
+    extra: ClassVar[str] = "sqlite"
+    """The extra of pip that brings what the store needs."""
+
+    def __init__(self, place: str, *, volatile: bool = False, threads: int = 1) -> None:
         if importlib.util.find_spec("sqlalchemy") is None:
             raise MissingExtraError(
                 f"{type(self).__name__} keeps conversations through SQLAlchemy, which is not"
-                " installed: pip install 'retinue[sqlite]'."
+                f" installed: pip install 'retinue[{self.extra}]'."
             )
         self._place = place
-        self._worker = Worker(self._open, self._explain, volatile=volatile)
+        self._worker = Worker(
+            self._open, self._explain, self._spoils, volatile=volatile, threads=threads
+        )
 
     @abstractmethod
     def _engine(self) -> "Engine":
         """A new engine. Its transactions lock for writing under the option `writing=True`."""
 
     @abstractmethod
+    def _prepare(self, connection: "Connection") -> None:
+        """Called first in the transaction that makes or migrates the tables (`schema.ensure`)."""
+
+    @abstractmethod
     def _explain(self, error: Exception) -> StoreError | None:
         """The sentence for an error of the database, or None if it is not one."""
 
     @abstractmethod
+    def _spoils(self, error: Exception) -> bool:
+        """Whether the engine is of no use after this error, and a new one may be."""
+
+    @abstractmethod
     def _writing(self, conversation: str, wait: bool) -> AbstractAsyncContextManager[None]:
         """See `Store.writing`; the id is checked."""
+
+    def _collides(self, error: Exception) -> bool:
+        """Whether a write failed only because another was in its way, so that it can be redone."""
+        return False
+
+    @asynccontextmanager
+    async def _alone(self, key: Hashable, conversation: str, wait: bool) -> AsyncGenerator[None]:
+        """Held by one at a time in this process; `key` is the conversation and where it is kept."""
+        if not await writers.enter(key, wait=wait):
+            raise rules.busy(conversation)
+        try:
+            yield
+        finally:
+            writers.leave(key)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._place!r})"
@@ -144,7 +176,7 @@ class SQLStore(ABC):
         return self._writing(conversation, wait)
 
     async def close(self) -> None:
-        """Lets go of the connection and the thread, after what was asked for has been done."""
+        """Lets go of connections and threads, after what was asked for has been done."""
         await self._worker.close()
 
     async def _read(
@@ -172,14 +204,23 @@ class SQLStore(ABC):
             ):
                 return operation(connection, *args, **kwargs)
 
-        return await self._worker.run(transaction)
+        def persist(engine: "Engine") -> T:
+            for _ in range(_ATTEMPTS - 1):
+                try:
+                    return transaction(engine)
+                except Exception as error:
+                    if not self._collides(error):
+                        raise
+            return transaction(engine)
+
+        return await self._worker.run(persist)
 
     def _open(self) -> "Engine":
         from retinue.stores.sql import schema
 
         engine = self._engine()
         try:
-            schema.ensure(engine, self._place)
+            schema.ensure(engine, self._place, self._prepare)
         except BaseException:
             engine.dispose()
             raise

@@ -1,4 +1,8 @@
-"""Conversations and their entries."""
+"""Conversations and their entries.
+
+Some texts are longer than an index row of PostgreSQL. There they are stored with NUL and backslash
+escaped, and found by the digest of their bytes.
+"""
 
 import sqlalchemy as sa
 from alembic import op
@@ -23,10 +27,6 @@ def upgrade() -> None:
         sa.Column("last", sa.BigInteger, nullable=False, comment="the highest position in use"),
         sa.Column("created", sa.Double, nullable=False),
         sa.Column("updated", sa.Double, nullable=False),
-        sa.UniqueConstraint("id", name="retinue_conversations_id"),
-    )
-    op.create_index(
-        "retinue_conversations_by_owner", "retinue_conversations", ["owner", "updated", "key"]
     )
     op.create_index("retinue_conversations_by_time", "retinue_conversations", ["updated", "key"])
     op.create_table(
@@ -48,8 +48,28 @@ def upgrade() -> None:
         sa.Column("at", sa.Double, nullable=False),
         sa.Column("body", sa.Text, nullable=False),
         sa.PrimaryKeyConstraint("conversation", "position", name="retinue_entries_key"),
-        sa.UniqueConstraint("conversation", "message", name="retinue_entries_message"),
     )
+    op.create_index(
+        "retinue_conversations_id", "retinue_conversations", [sought("id")], unique=True
+    )
+    op.create_index(
+        "retinue_conversations_by_owner",
+        "retinue_conversations",
+        [sought("owner"), "updated", "key"],
+    )
+    op.create_index(
+        "retinue_entries_message",
+        "retinue_entries",
+        ["conversation", sought("message")],
+        unique=True,
+    )
+
+
+def sought(column: str) -> str | sa.TextClause:
+    """What the column is searched by."""
+    if op.get_bind().dialect.name == "postgresql":
+        return sa.text(f"sha256(decode({column}, 'escape'))")
+    return column
 
 
 def downgrade() -> None:

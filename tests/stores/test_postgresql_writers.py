@@ -1,0 +1,288 @@
+"""One writer per conversation of a PostgreSQL database: over objects, processes and connections."""
+
+import asyncio
+import contextlib
+import multiprocessing
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+
+import pytest
+
+from retinue.errors import StoreError
+from retinue.messages import user
+from retinue.stores import PostgreSQL
+from retinue.testing.writing import Writer, soon
+from tests.stores import sessions
+from tests.stores.children import Child, child
+from tests.stores.conftest import Admin
+from tests.stores.proxy import proxy
+from tests.stores.test_writers import is_busy
+
+pytestmark = [pytest.mark.rule("R-MEM-6", "R-MEM-7"), pytest.mark.behaviour("B-ME-7")]
+
+HOLD = """
+from retinue.stores import PostgreSQL
+async def main():
+    async with PostgreSQL(path, schema=sys.argv[2]).writing("c"):
+        print("held", flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+asyncio.run(main())
+"""
+
+
+@contextlib.contextmanager
+def holder(server: str, schema: str) -> Iterator[Child]:
+    """A process that holds the conversation until it is told a line or killed."""
+    with child(HOLD, server, schema) as process:
+        assert process.said() == "held"
+        yield process
+
+
+async def test_another_process_that_writes_is_waited_for(
+    server: str, schema: str, store: PostgreSQL
+) -> None:
+    with holder(server, schema) as other:
+        assert await is_busy(store)
+        assert not await is_busy(store, "another")
+        log: list[str] = []
+        waiting = Writer(store, "here", log)
+        await store.append("c", [user("hi")], turn="t")
+        assert log == []
+        other.tell()
+        await waiting.finish()
+    assert log == ["here"]
+
+
+async def test_a_killed_process_holds_no_longer(
+    server: str, schema: str, store: PostgreSQL
+) -> None:
+    with holder(server, schema) as other:
+        assert await is_busy(store)
+        other.kill()
+        async with asyncio.timeout(5), store.writing("c"):
+            pass
+
+
+async def test_a_waiter_for_another_process_can_be_cancelled(
+    server: str, schema: str, store: PostgreSQL
+) -> None:
+    with holder(server, schema):
+        waiting = Writer(store, "here", [])
+        assert await is_busy(store, "c")
+        waiting.task.cancel()
+        await asyncio.wait([waiting.task])
+        assert waiting.task.cancelled()
+    await soon(until_free(store))
+
+
+async def until_free(store: PostgreSQL) -> None:
+    async with store.writing("c"):
+        pass
+
+
+async def test_a_writer_that_is_cancelled_as_the_lock_is_taken_leaves_the_conversation_free(
+    server: str, schema: str, store: PostgreSQL
+) -> None:
+    async with proxy(server) as between:
+        there = PostgreSQL(between.url, schema=schema)
+        await until_free(there)
+        between.hold_answers()
+        waiting = Writer(there, "there", [])
+        await soon(between.answered.wait())
+        waiting.task.cancel()
+        await asyncio.wait([waiting.task])
+        assert await is_busy(store)  # the server has given the lock, and nobody was told
+        between.let_go()
+        await soon(until_free(store))
+        await there.close()
+
+
+async def test_a_turn_that_fails_leaves_the_conversation_to_other_processes(
+    server: str, schema: str, store: PostgreSQL
+) -> None:
+    other = PostgreSQL(server, schema=schema)
+    with pytest.raises(ZeroDivisionError):
+        async with store.writing("c"):
+            raise ZeroDivisionError
+    await soon(until_free(other))
+    await other.close()
+
+
+WRITE = """
+from retinue.stores import PostgreSQL
+async def main():
+    store = PostgreSQL(path, schema=sys.argv[2])
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for n in range(30):
+        async with store.writing("c"):
+            await store.append("c", [user("?"), user("!")], turn=sys.argv[3])
+            await store.append("c", [user(".")], turn=sys.argv[3])
+        await store.append("own " + sys.argv[3], [user(str(n))], turn="t")
+    await store.close()
+asyncio.run(main())
+"""
+
+
+async def test_three_processes_race_on_one_new_conversation(
+    server: str, schema: str, store: PostgreSQL
+) -> None:
+    with contextlib.ExitStack() as stack:
+        processes = [stack.enter_context(child(WRITE, server, schema, name)) for name in "abc"]
+        for process in processes:
+            assert process.said() == "ready"
+        for process in processes:
+            process.tell()
+        for process in processes:
+            process.rest()
+    log = [(entry.turn, entry.message.text) for entry in await store.tail("c")]
+    assert sorted(log) == sorted((t, x) for t in "abc" for x in "?!." for _ in range(30))
+    for n in range(0, len(log), 3):
+        assert log[n : n + 3] == [(log[n][0], "?"), (log[n][0], "!"), (log[n][0], ".")]
+    for name in ("own a", "own b", "own c"):
+        texts = [entry.message.text for entry in await store.tail(name)]
+        assert texts == [str(n) for n in range(30)]
+
+
+async def test_two_objects_on_one_database_share_the_line(
+    server: str, schema: str, store: PostgreSQL
+) -> None:
+    other = PostgreSQL(server, schema=schema)
+    log: list[str] = []
+    first = Writer(store, "first", log)
+    await soon(first.entered.wait())
+    second = Writer(other, "second", log)
+    await asyncio.sleep(0)
+    third = Writer(store, "third", log)
+    for writer in (first, second, third):
+        await writer.finish()
+    assert log == ["first", "second", "third"]
+    await other.close()
+
+
+async def test_two_names_of_one_server_keep_writers_apart(
+    server: str, schema: str, store: PostgreSQL
+) -> None:
+    other = PostgreSQL(server.replace("127.0.0.1", "localhost"), schema=schema)
+    async with store.writing("c"):
+        assert await is_busy(other)
+        waiting = Writer(other, "there", [])
+        assert await is_busy(other)
+    await waiting.finish()
+    await other.close()
+
+
+async def test_those_who_wait_keep_no_connection_and_no_call_waiting(
+    server: str, schema: str, admin: Admin
+) -> None:
+    store = PostgreSQL(f"{server}?application_name={schema}", schema=schema, pool=1)
+    with holder(server, schema):
+        waiting = [Writer(store, str(n), []) for n in range(20)]
+        async with store.writing("another"):
+            await soon(store.append("another", [user("hi")], turn="t"))
+        assert sessions.count(admin, schema) == 2
+    for writer in waiting:
+        await writer.finish()
+    await store.close()
+
+
+async def test_closing_the_store_leaves_a_conversation_held(
+    server: str, schema: str, admin: Admin
+) -> None:
+    store = PostgreSQL(f"{server}?application_name={schema}", schema=schema)
+    other = PostgreSQL(server.replace("127.0.0.1", "localhost"), schema=schema)
+    async with store.writing("c"):
+        await store.close()
+        assert await is_busy(other)
+    await sessions.until(lambda: sessions.count(admin, schema) == 0)
+    assert not await is_busy(other)
+    await other.close()
+
+
+async def test_a_holder_whose_connection_is_lost_is_told_and_holds_no_longer(
+    server: str, schema: str, store: PostgreSQL
+) -> None:
+    async def write(there: PostgreSQL, cut: Callable[[], None]) -> None:
+        async with there.writing("c"):
+            await there.append("c", [user("hi")], turn="t")
+            cut()
+            async with asyncio.timeout(5), store.writing("c"):
+                pass
+            await there.append("c", [user("more")], turn="t")
+
+    async with proxy(server) as between:
+        there = PostgreSQL(between.url, schema=schema)
+        with pytest.raises(StoreError, match="kept other turns from writing conversation 'c' was"):
+            await write(there, between.cut)
+        async with there.writing("c"):
+            assert await is_busy(store)
+            assert len(await there.tail("c")) == 2
+        await there.close()
+
+
+async def test_an_error_in_the_turn_comes_before_a_lost_connection(
+    server: str, schema: str
+) -> None:
+    async def write(there: PostgreSQL, cut: Callable[[], None]) -> None:
+        async with there.writing("c"):
+            cut()
+            raise ZeroDivisionError
+
+    async with proxy(server) as between:
+        there = PostgreSQL(between.url, schema=schema)
+        with pytest.raises(ZeroDivisionError):
+            await write(there, between.cut)
+        await there.close()
+
+
+async def test_a_server_that_cannot_be_asked_lets_nobody_write() -> None:
+    store = PostgreSQL("postgresql://ann@127.0.0.1:1/chats")
+    for _ in range(2):
+        with pytest.raises(StoreError, match="cannot be reached"):
+            async with store.writing("c"):
+                raise AssertionError("it was let in")
+    await store.close()
+
+
+def in_the_child(store: PostgreSQL, parent: Connection) -> None:
+    async def work() -> None:
+        parent.send(await is_busy(store, "parent's"))
+        async with store.writing("c", wait=False):
+            await store.append("c", [user("from the child")], turn="t")
+        await store.close()
+        parent.send("stored")
+
+    asyncio.run(work())
+
+
+def test_a_forked_child_uses_the_store_as_its_own(server: str, schema: str) -> None:
+    store = PostgreSQL(server, schema=schema)
+    fork = multiprocessing.get_context("fork")
+    here, there = fork.Pipe()
+    process = fork.Process(target=in_the_child, args=(store, there))
+
+    def heard() -> object:
+        assert here.poll(60)
+        return here.recv()
+
+    async def run() -> list[str]:
+        await store.append("c", [user("before the fork")], turn="t")
+        async with store.writing("parent's"):
+            process.start()
+            # The child does not know that the conversation is held in its own process.
+            assert await asyncio.to_thread(heard) is True
+            assert await asyncio.to_thread(heard) == "stored"
+            await asyncio.to_thread(process.join, 60)
+            assert process.exitcode == 0
+            other = PostgreSQL(server.replace("127.0.0.1", "localhost"), schema=schema)
+            assert await is_busy(other, "parent's")
+            await other.close()
+        await store.append("c", [user("after the fork")], turn="t")
+        return [entry.message.text for entry in await store.tail("c")]
+
+    try:
+        assert asyncio.run(run()) == ["before the fork", "from the child", "after the fork"]
+    finally:
+        asyncio.run(store.close())
+        process.kill()
+        process.join()
