@@ -1,0 +1,53 @@
+"""`retinue models`."""
+
+import json
+
+import pytest
+
+from retinue.models import GATEWAYS
+from tests.cli.conftest import Cli
+
+
+def places(cli: Cli) -> dict[str, dict[str, str]]:
+    lines = cli("models", "--json").stdout.splitlines()
+    return {place["provider"]: place for place in map(json.loads, lines)}
+
+
+def test_every_gateway_and_the_local_model_are_listed(cli: Cli) -> None:
+    assert places(cli).keys() == {*GATEWAYS, "anthropic", "local"}
+    rows = cli("models").stdout.splitlines()
+    assert [row.split("\t")[0] for row in rows] == [*GATEWAYS, "anthropic", "local"]
+
+
+@pytest.mark.rule("R-FAIL-3")
+def test_a_key_is_said_to_be_set_and_never_shown(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert places(cli)["openai"]["key"] == "not set"
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-hush")
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://me:hush@host.example/v1")
+    assert places(cli)["openai"]["key"] == "set"
+    assert places(cli)["openai"]["address"] == "$OPENAI_BASE_URL"
+    assert "hush" not in cli("models").stdout + cli("models", "--json").stdout
+
+
+def test_a_gateway_of_several_keys_names_the_one_that_counts(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert places(cli)["gemini"]["variable"] == "GEMINI_API_KEY or GOOGLE_API_KEY"
+    monkeypatch.setenv("GOOGLE_API_KEY", "key")
+    assert places(cli)["gemini"]["variable"] == "GOOGLE_API_KEY"
+
+
+def test_other_names_of_a_provider_are_told(cli: Cli) -> None:
+    assert places(cli)["glm"]["note"] == "also zai, zhipu"
+    assert "openai-responses" in places(cli)["openai"]["note"]
+
+
+def test_a_server_on_this_machine_needs_no_key(cli: Cli) -> None:
+    assert places(cli)["ollama"]["key"] == "not needed"
+
+
+def test_what_the_local_model_lacks_is_said(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("retinue.models.llamacpp.server.find_spec", lambda _: None)
+    local = places(cli)["local"]
+    assert local["address"] == ""
+    assert "retinue[local]" in local["note"]
