@@ -100,7 +100,9 @@ async def test_the_tries_are_counted_and_the_last_error_says_how_many_there_were
 @pytest.mark.rule("R-FAIL-3")
 @virtual_time
 async def test_the_end_of_a_failed_turn_says_what_happened_and_what_was_tried() -> None:
-    turn = Agent(Scripted(*(ModelOverloaded("The provider is busy.") for _ in range(3)))).stream("q")
+    turn = Agent(Scripted(*(ModelOverloaded("The provider is busy.") for _ in range(3)))).stream(
+        "q"
+    )
     with pytest.raises(ModelOverloaded):
         await turn.result()
     assert turn.outcome is not None

@@ -75,10 +75,7 @@ async def test_what_a_guard_holds_when_it_trips_never_reaches_anybody(window: in
 async def test_what_a_guard_holds_when_the_model_fails_is_not_shown(window: int | None) -> None:
     model = Scripted(Say(text=ANSWER, error=RuntimeError("gone")))
     turn = Agent(model, advisors=[Guarded(window)]).stream("What is the code?")
-    events: list[object] = []
-    with pytest.raises(RuntimeError, match="gone"):
-        async for event in turn:
-            events.append(event)
+    events = await read(turn)
     shown = "".join(event.text for event in events if isinstance(event, TextChunk))
     assert shown == ("" if window is None else "The code of t")
     assert turn.outcome is not None

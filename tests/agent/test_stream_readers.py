@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from retinue import Agent, Limits, TurnResponse, tool
+from retinue import Agent, ConfigError, Limits, TurnResponse, tool
 from retinue.advisors import Memory
 from retinue.chains import Scope
 from retinue.chains.channel import LIMIT
@@ -226,7 +226,7 @@ async def test_the_result_can_be_had_more_than_once_and_after_reading() -> None:
 async def test_the_events_can_be_read_once_and_a_second_reader_is_told_so() -> None:
     turn = Agent(Scripted("answer")).stream("q")
     await read(turn)
-    with pytest.raises(RuntimeError, match="can be read once"):
+    with pytest.raises(ConfigError, match="iterate it first, and once"):
         await anext(aiter(turn))
 
 
@@ -235,7 +235,7 @@ async def test_a_second_reader_does_not_disturb_the_first() -> None:
     events = aiter(turn)
     first = await anext(events)
     assert isinstance(first, TurnStarted)
-    with pytest.raises(RuntimeError, match="can be read once"):
+    with pytest.raises(ConfigError, match="iterate it first, and once"):
         await anext(aiter(turn))
     rest = [event async for event in events]
     check([first, *rest], turn.outcome)

@@ -42,7 +42,7 @@ def wrapping(name: str, log: list[str]) -> tuple[str, Any]:
 
 @pytest.mark.rule("R-ONION-4")
 def test_no_layers_are_the_core_itself() -> None:
-    assert compose([], core) is core
+    assert compose([], core, Answer) is core
 
 
 @pytest.mark.rule("R-ONION-7")
@@ -54,7 +54,7 @@ async def test_a_layer_that_refuses_what_came_of_its_inner_ones_is_named_too() -
     async def outside(request: Asked, call_next: Any) -> Answer:
         return await call_next(request)
 
-    answer = await compose([("outside", outside), ("guard", guard)], core)(Asked())
+    answer = await compose([("outside", outside), ("guard", guard)], core, Answer)(Asked())
     assert answer.blocked_by == "guard"
 
 
@@ -62,7 +62,9 @@ async def test_a_layer_that_refuses_what_came_of_its_inner_ones_is_named_too() -
 @pytest.mark.behaviour("B-ON-1")
 async def test_the_first_of_the_list_is_the_outermost() -> None:
     log: list[str] = []
-    await compose([wrapping("a", log), wrapping("b", log), wrapping("c", log)], core)(Asked())
+    await compose([wrapping("a", log), wrapping("b", log), wrapping("c", log)], core, Answer)(
+        Asked()
+    )
     assert log == ["+a", "+b", "+c", "-c", "-b", "-a"]
 
 
@@ -80,7 +82,7 @@ async def test_an_outer_layer_sees_what_an_inner_one_made_of_the_answer() -> Non
         answer = await call_next(structs.replace(request, text="hush"))
         return answer.with_(text=answer.text.upper())
 
-    answer = await compose([("watch", watch), ("shout", shout)], core)(Asked())
+    answer = await compose([("watch", watch), ("shout", shout)], core, Answer)(Asked())
     assert seen == [answer.text] == ["<HUSH>"]
 
 
@@ -94,7 +96,7 @@ async def test_a_layer_may_go_inward_any_number_of_times(times: int) -> None:
         return answers[-1] if answers else Answer("none")
 
     layers = [wrapping("outer", log), ("repeat", repeat), wrapping("inner", log)]
-    answer = await compose(layers, core)(Asked())
+    answer = await compose(layers, core, Answer)(Asked())
     assert log == ["+outer", *["+inner", "-inner"] * times, "-outer"]
     assert answer.blocked_by == (None if times else "repeat")
 
@@ -112,7 +114,7 @@ async def test_a_layer_may_go_inward_several_times_at_once() -> None:
             await meeting.wait()
         return await call_next(request)
 
-    answer = await compose([("thrice", thrice), ("meet", meet)], core)(Asked())
+    answer = await compose([("thrice", thrice), ("meet", meet)], core, Answer)(Asked())
     assert answer == Answer("<0><1><2>")
 
 
@@ -131,7 +133,9 @@ async def test_who_answers_without_going_inward_is_named_and_outer_layers_see_it
     async def never(request: Asked, call_next: Any) -> Answer:
         raise AssertionError("an inner layer ran")
 
-    answer = await compose([("watch", watch), ("guard", guard), ("never", never)], core)(Asked())
+    answer = await compose([("watch", watch), ("guard", guard), ("never", never)], core, Answer)(
+        Asked()
+    )
     assert answer == Answer("no", blocked_by="guard")
     assert seen == ["guard"]
 
@@ -153,7 +157,7 @@ async def test_who_blocks_only_the_second_time_is_named_then_and_not_before() ->
         closed = True
         return await call_next(request)
 
-    answer = await compose([("again", again), ("once", once)], core)(Asked())
+    answer = await compose([("again", again), ("once", once)], core, Answer)(Asked())
     assert [one.blocked_by for one in answers] == [None, "once"]
     assert answer.blocked_by is None
 
@@ -169,7 +173,7 @@ async def test_a_layer_that_answers_after_an_inner_error_blocked_nothing() -> No
         except OSError:
             return Answer("sorry")
 
-    assert await compose([("soften", soften)], fail)(Asked()) == Answer("sorry")
+    assert await compose([("soften", soften)], fail, Answer)(Asked()) == Answer("sorry")
 
 
 @pytest.mark.rule("R-ONION-7")
@@ -177,7 +181,7 @@ async def test_a_layer_may_name_another_one_as_the_blocker() -> None:
     async def front(request: Asked, call_next: Any) -> Answer:
         return Answer("no", blocked_by="policy 7")
 
-    assert (await compose([("front", front)], core)(Asked())).blocked_by == "policy 7"
+    assert (await compose([("front", front)], core, Answer)(Asked())).blocked_by == "policy 7"
 
 
 @pytest.mark.rule("R-ONION-5")
@@ -191,7 +195,7 @@ async def test_an_error_passes_every_layer_unwrapped_and_each_finally_runs_once(
 
     layers = [wrapping("a", log), wrapping("b", log), ("fail", fail)]
     with pytest.raises(ValueError, match="mine") as caught:
-        await compose(layers, core)(Asked())
+        await compose(layers, core, Answer)(Asked())
     assert caught.value is error
     assert caught.value.__cause__ is None
     assert log == ["+a", "+b", "-b", "-a"]
@@ -204,7 +208,7 @@ async def test_a_layer_that_returns_no_response_is_named(wrong: object) -> None:
         return wrong
 
     with pytest.raises(ConfigError, match=f"layer forgetful returned {type(wrong).__name__}"):
-        await compose([("forgetful", forgetful)], core)(Asked())
+        await compose([("forgetful", forgetful)], core, Answer)(Asked())
 
 
 @pytest.mark.rule("R-ONION-2", "R-ONION-3")
@@ -227,7 +231,7 @@ def test_every_layer_runs_as_often_as_those_outside_it_go_inward(goes: list[int]
         return Answer("core")
 
     layers = [layer(at, times) for at, times in enumerate(goes)]
-    answer = asyncio.run(_awaited(compose(layers, counted)(Asked())))
+    answer = asyncio.run(_awaited(compose(layers, counted, Answer)(Asked())))
     expected = [1]
     for times in goes:
         expected.append(expected[-1] * times)

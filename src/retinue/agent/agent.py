@@ -20,6 +20,7 @@ from retinue.chains import (
     Scope,
     Settings,
     Slot,
+    Spent,
     TurnRequest,
     TurnResponse,
     name_of,
@@ -28,7 +29,7 @@ from retinue.chains.assembly import check, view, warn
 from retinue.chains.channel import Channel
 from retinue.chains.state import by_name, initial
 from retinue.errors import ConfigError
-from retinue.messages import Input, as_messages
+from retinue.messages import Input, Usage, as_messages
 from retinue.models import Model, ModelRetry, cost, resolve
 from retinue.tools import NOTHING, Concurrent, Engine, Tool, tool
 
@@ -94,11 +95,12 @@ class Agent:
         self._warnings = check(advisors)
         warn(self._warnings)
         limits: Limits = given["limits"] or Limits()
-        limits.check()
-        output = given["output"]
+        model, output = resolve(given["model"]), given["output"]
+        if limits.cost is not None:
+            _check_price(model)
         self._plan = Plan(
             name=given["name"],
-            model=resolve(given["model"]),
+            model=model,
             retry=given["retry"] or ModelRetry(),
             instructions=given["instructions"],
             tools=_checked_tools(given["tools"], advisors),
@@ -107,7 +109,9 @@ class Agent:
             limits=limits,
             gate=given["gate"],
             eligible=given["eligible"],
-            slots=by_name((*given["slots"], *_brought(advisors, "slots"))),
+            slots=by_name(
+                [("the agent", slot) for slot in given["slots"]] + _brought(advisors, "slots")
+            ),
             settings=given["settings"] or Settings(),
             output=None if output is None else Output.of(output),
             price=None if limits.cost is None else cost,
@@ -174,7 +178,7 @@ class Agent:
         request = self._request(
             question, conversation, owner, data, state, context, settings, output, None
         )
-        return await conduct(self._loop, request, self._plan.limits.seconds)
+        return await conduct(self._loop, request, self._plan.limits)
 
     def stream(
         self,
@@ -204,7 +208,7 @@ class Agent:
             question, conversation, owner, data, state, context, settings, output, Channel()
         )
         request.scope.final_only = final_only
-        return Turn(self._loop, request, self._plan.limits.seconds, detached=detached)
+        return Turn(self._loop, request, self._plan.limits, detached=detached)
 
     def run_sync(self, question: Input, **options: Any) -> TurnResponse:
         """`run` for scripts, in an event loop of its own.
@@ -259,10 +263,12 @@ class Agent:
         request = self._request(
             task, None, None, data, NOTHING, NOTHING, None, None, parent.channel
         )
-        request.scope.path = (*parent.path, call_id)
-        return Nested(
-            request.scope, partial(conduct, self._loop, request, self._plan.limits.seconds)
-        )
+        scope = request.scope
+        scope.path = (*parent.path, call_id)
+        if parent.token_limit is not None:
+            left = max(0, parent.token_limit - parent.tokens)
+            scope.token_limit = min(left, scope.token_limit or left)
+        return Nested(scope, partial(conduct, self._loop, request, self._plan.limits))
 
     def explain(self) -> Explanation:
         """The onion as data; print it for a picture (R-ONION-10)."""
@@ -276,9 +282,20 @@ class Agent:
         )
 
     async def close(self) -> None:
-        """Lets go of the model's connections and the engine's threads and processes."""
-        await self._plan.model.close()
-        await self._plan.engine.close()
+        """Lets go of the model's connections and the engine's threads and processes.
+
+        An agent made by `with_` has the same model and engine, unless it was given others.
+        """
+        try:
+            await self._plan.model.close()
+        finally:
+            await self._plan.engine.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     async def _run_once(self, question: Input, options: dict[str, Any]) -> TurnResponse:
         try:
@@ -304,7 +321,7 @@ class Agent:
         scope = Scope(self._loop.consult, channel, plan.limits.tokens)
         return TurnRequest(
             scope=scope,
-            state=initial(plan.slots.values(), state) if plan.slots else state,
+            state=initial(plan.slots.values(), state) if plan.slots or state else state,
             context=context,
             messages=messages,
             conversation=conversation,
@@ -341,16 +358,31 @@ class _Family:
 _holders: weakref.WeakValueDictionary[int, _Family] = weakref.WeakValueDictionary()
 
 
-def _brought(advisors: Sequence[object], what: str) -> list[Any]:
-    return [one for advisor in advisors for one in getattr(advisor, what, ())]
+def _check_price(model: Model) -> None:
+    """A limit to the cost needs a price: without one it would never be reached."""
+    if cost([Spent(model.name, model.provider, Usage(input=1, output=1), 0)]) is None:
+        raise ConfigError(
+            f"Limits(cost=...) cannot hold: no price of {model.provider}:{model.name} is known."
+            " Limit the tokens instead."
+        )
+
+
+def _brought(advisors: Sequence[object], what: str) -> list[tuple[str, Any]]:
+    """What advisors bring along, each with the advisor's name."""
+    found: list[tuple[str, Any]] = []
+    for advisor in advisors:
+        name = name_of(advisor)
+        own = listed(f"{name}.{what}", getattr(advisor, what, ()))
+        check_parts({what: own}, of=name)
+        found += [(name, one) for one in own]
+    return found
 
 
 def _checked_tools(
     given: Iterable[Tool | Callable[..., Any]], advisors: Sequence[object]
 ) -> tuple[Tool, ...]:
     """The agent's tools and those its advisors bring; wrong or equally named ones are refused."""
-    origin = [("the agent", each) for each in given]
-    origin += [(name_of(a), each) for a in advisors for each in getattr(a, "tools", ())]
+    origin = [("the agent", each) for each in given] + _brought(advisors, "tools")
     found: dict[str, tuple[str, Tool]] = {}
     for source, each in origin:
         if not callable(each):

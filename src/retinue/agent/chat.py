@@ -10,12 +10,14 @@ from retinue.chains import (
     Scope,
     Settings,
     Spent,
+    Transform,
     TurnRequest,
     events,
 )
 from retinue.chains.send import Collector, Delivery
-from retinue.errors import ModelError
+from retinue.errors import ConfigError, ModelError
 from retinue.messages import Message, Usage
+from retinue.messages.estimate import message_tokens
 from retinue.models import Model, generate, resolve
 from retinue.tools import NOTHING
 
@@ -35,26 +37,9 @@ class Chat:
         model = self._plan.model if request.model is None else resolve(request.model)
         if scope.journals:
             await scope.record(scope.transcript)
-        transforms = [made for hook in self._streams if (made := hook(request)) is not None]
+        transforms = [made for name, hook in self._streams if (made := _made(name, hook(request)))]
         delivery = Delivery(scope, transforms, model=model.name, provider=model.provider)
-
-        def on_retry(error: ModelError, wait: float) -> None:
-            _charge(scope, model, delivery.restart())
-            scope.emit(events.ModelRetried, error=str(error), wait=wait)
-
-        try:
-            meta = await generate(model, request, delivery, self._plan.retry, on_retry)
-            await delivery.finish()
-        finally:
-            _charge(scope, model, delivery.usage)
-            if delivery.usage is None:
-                scope.estimated += delivery.estimate
-        return ChatResponse(
-            message=delivery.message(),
-            usage=delivery.usage,
-            tools=request.tools,
-            meta=meta or NOTHING,
-        )
+        return await self._call(request, model, delivery, visible=True)
 
     async def consult(
         self,
@@ -80,22 +65,44 @@ class Chat:
             settings=settings or Settings(),
             output=output,
         )
-        collector = Collector()
+        collector = Collector(asked.name, asked.provider)
+        return await self._call(request, asked, collector, visible=False)
+
+    async def _call(
+        self, request: ChatRequest, model: Model, sink: Collector, *, visible: bool
+    ) -> ChatResponse:
+        """One model call with its retries; whatever comes of it is charged to the turn."""
+        scope = request.scope
 
         def on_retry(error: ModelError, wait: float) -> None:
-            _charge(scope, asked, collector.restart())
+            _charge(scope, model, sink.restart())
+            if visible:
+                scope.emit(events.ModelRetried, error=str(error), wait=wait)
 
         try:
-            meta = await generate(asked, request, collector, plan.retry, on_retry)
+            meta = await generate(model, request, sink, self._plan.retry, on_retry)
+            await sink.finish()
         finally:
-            _charge(scope, asked, collector.usage)
-            if collector.usage is None:
-                scope.estimated += collector.estimate
+            _charge(scope, model, sink.usage)
+            if sink.usage is None and scope.token_limit is not None:
+                asked = sum(message_tokens(message) for message in request.messages)
+                scope.estimated += asked + sink.estimate
         return ChatResponse(
-            message=collector.message(model=asked.name, provider=asked.provider),
-            usage=collector.usage,
+            message=sink.message(),
+            usage=sink.usage,
+            tools=request.tools if visible else None,
             meta=meta or NOTHING,
         )
+
+
+def _made(name: str, transform: Transform | None) -> Transform | None:
+    """What a stream hook gave, if it is a transform."""
+    if transform is None or (hasattr(transform, "feed") and hasattr(transform, "flush")):
+        return transform
+    raise ConfigError(
+        f"The stream hook of {name} gave {type(transform).__name__}, which has no feed() and"
+        " flush(); return a transform, or None for none."
+    )
 
 
 def _charge(scope: Scope, model: Model, usage: Usage | None) -> None:

@@ -26,7 +26,7 @@ def ended(
         reason=reason,
         blocked_by=None if answer is None else answer.blocked_by,
         conversation=request.conversation,
-        state=request.state if answer is None else answer.state,
+        state=scope.state,
         context=request.context,
         form=request.output,
     )
@@ -65,15 +65,16 @@ async def agree(scope: Scope, response: TurnResponse) -> TurnResponse:
 
 
 async def _correct_log(scope: Scope, response: TurnResponse) -> TurnResponse:
-    final, messages = response.message, response.messages
-    as_the_loop_left_it = bool(messages) and messages is scope.transcript and messages[-1] is final
+    messages = response.messages
+    as_the_loop_left_it = (
+        bool(messages) and messages is scope.transcript and messages[-1] is response.message
+    )
     stored = not scope.journals or scope.recorded.keys() == {message.id for message in messages}
     if as_the_loop_left_it and stored:
         return response
-    if final is not None and scope.originals.get(final.id, (None,))[0] is not final:
-        final, messages = _in_place(scope, final, messages)
-    await close_log(scope, messages)
-    return response.with_(message=final, messages=messages)
+    response = scope.placed(response)
+    await close_log(scope, response.messages)
+    return response
 
 
 async def close_log(scope: Scope, messages: tuple[Message, ...]) -> None:
@@ -81,16 +82,3 @@ async def close_log(scope: Scope, messages: tuple[Message, ...]) -> None:
     if scope.journals:
         scope.supersede(scope.recorded.keys() - {message.id for message in messages})
         await scope.amend(messages)
-
-
-def _in_place(
-    scope: Scope, final: Message, messages: tuple[Message, ...]
-) -> tuple[Message, tuple[Message, ...]]:
-    """The answer in its place in the transcript: where it stood, or where the loop's answer did."""
-    ids = {message.id for message in messages}
-    replaced = None if scope.finished is None else scope.finished.message
-    if final.id not in ids and replaced is not None and replaced.id in ids:
-        final = final.with_(id=replaced.id)
-    if final.id not in ids:
-        return final, (*messages, final)
-    return final, tuple(final if message.id == final.id else message for message in messages)

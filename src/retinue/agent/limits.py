@@ -11,35 +11,34 @@ from retinue.tools.options import is_positive
 class Limits(Struct, frozen=True, kw_only=True):
     """Limits of one turn. Reaching one ends the turn with status "limit"; it does not raise.
 
+    Raises ConfigError, naming the limit, where nothing could run under one, and MissingExtraError
+    where there is a limit to the cost and no price table.
+
     Attributes:
         rounds: model calls with their tools; a re-entry starts anew. Default 10.
         seconds: wall-clock time of the whole turn, or None.
         tokens: input and output tokens of the whole turn, or None. While an answer streams, its
             tokens are estimated at four bytes each.
         cost: US dollars of the whole turn, or None; needs the extra `prices`.
-        repeats: how many rounds in a row may ask for the same calls and get the same results.
+        repeats: how many rounds in a row may ask for the same calls and get the same results: 2 or
+            more, or None for any number.
     """
 
     rounds: int = 10
     seconds: float | None = None
     tokens: int | None = None
     cost: float | None = None
-    repeats: int = 5
+    repeats: int | None = 5
 
-    def check(self) -> None:
-        """Refuses limits that nothing could run under.
-
-        Raises:
-            ConfigError: naming the limit.
-            MissingExtraError: there is a limit to the cost, and no price table.
-        """
+    def __post_init__(self) -> None:
         for name, value in structs.asdict(self).items():
-            if value is None and name in ("seconds", "tokens", "cost"):
+            if value is None and name != "rounds":
                 continue
             whole = name in ("rounds", "repeats", "tokens")
-            if not is_positive(value) or (whole and not isinstance(value, int)):
+            least = 1 if name == "repeats" else 0
+            if not is_positive(value) or value <= least or (whole and not isinstance(value, int)):
                 kind = "whole number" if whole else "number"
-                raise ConfigError(f"Limits({name}={value!r}): the limit is a {kind} above 0.")
+                raise ConfigError(f"Limits({name}={value!r}): the limit is a {kind} above {least}.")
         if self.cost is not None:
             check_prices()
 
@@ -48,6 +47,11 @@ class Limits(Struct, frozen=True, kw_only=True):
         """The reason given when the rounds are used up."""
         rounds = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
         return f"The limit of {rounds} is reached."
+
+    @property
+    def time_is_up(self) -> str:
+        """The reason given when the time is up."""
+        return f"The time limit of {self.seconds:g} seconds is reached."
 
     @property
     def repeated(self) -> str:
@@ -60,13 +64,15 @@ class Repeats:
 
     __slots__ = ("_count", "_last", "_limit")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int | None) -> None:
         self._limit = limit
         self._last: object = None
         self._count = 0
 
     def again(self, answer: RoundResponse) -> bool:
         """Whether this round was one too many of the same."""
+        if self._limit is None:
+            return False
         calls = () if answer.message is None else answer.message.tool_calls
         this = (
             [(call.name, call.arguments) for call in calls],

@@ -17,8 +17,10 @@ from retinue.agent.limits import Repeats
 from retinue.agent.phases import Course, Phase
 from retinue.agent.plan import Plan
 from retinue.chains import (
+    CallNext,
     ChatRequest,
     ChatResponse,
+    Hook,
     RoundRequest,
     RoundResponse,
     Settings,
@@ -47,9 +49,10 @@ class Loop:
         chat = Chat(plan)
         self._plan = plan
         self._batch = Batch(plan)
-        self._chat = compose(plan.layers("chat"), chat.ask)
-        self._round = compose(plan.layers("round"), self._run_round)
-        self.turn = compose(plan.layers("turn"), self._run_turn)
+        self._chat = compose(plan.layers("chat"), chat.ask, ChatResponse)
+        self._round = compose(plan.layers("round"), self._run_round, RoundResponse)
+        turns = [(name, _noted(hook)) for name, hook in plan.layers("turn")]
+        self.turn = compose(turns, self._run_turn, TurnResponse)
         self.consult = chat.consult
 
     async def _run_turn(self, request: TurnRequest) -> TurnResponse:
@@ -69,13 +72,14 @@ class Loop:
                 raise
             response = cut_off(request, "limit", halted.reason)
             await scope.record(response.messages)
-        scope.finished = response
+        scope.finished = scope.latest = response
         return response
 
     async def _run_rounds(self, request: TurnRequest) -> TurnResponse:
         plan, scope = self._plan, request.scope
         instructions = (*await plan.instruct(request), *request.instructions)
-        messages, state, settings = request.messages, request.state, request.settings
+        messages, settings = request.messages, request.settings
+        scope.state = request.state
         if request.reentry:
             settings = _freed(settings)
         repeats = Repeats(plan.limits.repeats)
@@ -90,7 +94,7 @@ class Loop:
             answer: RoundResponse = await self._round(
                 RoundRequest(
                     scope=scope,
-                    state=state,
+                    state=scope.state,
                     context=request.context,
                     turn=request,
                     round=scope.round,
@@ -102,7 +106,7 @@ class Loop:
                     output=request.output,
                 )
             )
-            messages, state = answer.messages, answer.state
+            messages, scope.state = answer.messages, answer.state
             if messages is not scope.transcript and answer.status != "blocked":
                 await scope.amend(messages)
             if answer.status is not None:
@@ -115,6 +119,7 @@ class Loop:
     async def _run_round(self, request: RoundRequest) -> RoundResponse:
         scope, turn, course = request.scope, request.turn, Course()
         scope.transcript = request.messages
+        scope.results.clear()
         answer: ChatResponse = await self._chat(
             ChatRequest(
                 scope=scope,
@@ -161,7 +166,7 @@ class Loop:
         course: Course,
     ) -> RoundResponse:
         scope, plan = request.scope, self._plan
-        scope.results.clear()
+        scope.call_ids.update(call.id for call in answer.message.tool_calls)
         calls = self._batch.requests(request, answer)
         decided = await self._batch.gate(calls)
         course.to(Phase.GATED)
@@ -179,8 +184,22 @@ class Loop:
         response = barrier(
             request, messages, answer.message, results, plan.slots, direct=direct, course=course
         )
+        scope.state = response.state
         await scope.record(response.messages)
         return response
+
+
+def _noted(hook: Hook[TurnRequest, TurnResponse]) -> Hook[TurnRequest, TurnResponse]:
+    """The hook of a turn layer; what it gives is what a layer outside it goes on from."""
+
+    async def noted(
+        request: TurnRequest, call_next: CallNext[TurnRequest, TurnResponse]
+    ) -> TurnResponse:
+        response = await hook(request, call_next)
+        request.scope.latest = response
+        return response
+
+    return noted
 
 
 def _done(
@@ -192,7 +211,7 @@ def _done(
 ) -> RoundResponse:
     return RoundResponse(
         messages=messages,
-        message=answer.message,
+        message=None if answer.refused and not answer.text else answer.message,
         state=request.state,
         status=status,
         reason=reason or answer.reason,

@@ -1,5 +1,6 @@
 """What an agent is built from, checked once and then only read."""
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
@@ -45,11 +46,12 @@ _PARTS: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
 }
 
 
-def check_parts(given: Mapping[str, Any]) -> None:
+def check_parts(given: Mapping[str, Any], of: str = "") -> None:
     """Refuses an argument of an agent or a turn that is of the wrong kind.
 
     Args:
         given: the arguments by name; None leaves one out.
+        of: whose they are, where that is not plain.
 
     Raises:
         ConfigError: names the argument and what it takes.
@@ -60,7 +62,8 @@ def check_parts(given: Mapping[str, Any]) -> None:
             continue
         fits, what = part
         if not fits(value):
-            raise ConfigError(f"{name}={value!r} cannot be used; give {what}.")
+            whose = f"{of}: " if of else ""
+            raise ConfigError(f"{whose}{name}={value!r} cannot be used; give {what}.")
 
 
 def listed(name: str, value: Any) -> tuple[Any, ...]:
@@ -100,10 +103,13 @@ class Plan(Struct, frozen=True, kw_only=True):
             if (function := getattr(advisor, hook, None)) is not None
         ]
 
-    def streams(self) -> list[Callable[[ChatRequest], Transform | None]]:
+    def streams(self) -> list[tuple[str, Callable[[ChatRequest], Transform | None]]]:
         """The stream hooks, the innermost first: in the order that an answer meets them."""
-        hooks = [getattr(advisor, "stream", None) for advisor in reversed(self.advisors)]
-        return [hook for hook in hooks if hook is not None]
+        return [
+            (name_of(advisor), hook)
+            for advisor in reversed(self.advisors)
+            if (hook := getattr(advisor, "stream", None)) is not None
+        ]
 
     async def instruct(self, request: TurnRequest) -> tuple[str, ...]:
         """The agent's own instructions for a turn."""
@@ -124,10 +130,12 @@ class Plan(Struct, frozen=True, kw_only=True):
     def over_budget(self, scope: Scope) -> str | None:
         """Why the turn may use no more, or None."""
         limits = self.limits
+        if scope.deadline is not None and scope.deadline <= asyncio.get_running_loop().time():
+            return limits.time_is_up
         if scope.token_limit is not None and scope.tokens >= scope.token_limit:
             return f"The budget of {scope.token_limit} tokens is used up."
         if limits.cost is not None and self.price is not None:
-            cost = self.price(scope.spent)
-            if cost is not None and cost >= limits.cost:
+            known = [price for one in scope.spent if (price := self.price([one])) is not None]
+            if sum(known) >= limits.cost:
                 return f"The budget of ${limits.cost:g} is used up."
         return None

@@ -7,20 +7,21 @@ from types import TracebackType
 from typing import Self
 
 from retinue.agent.ending import agree, close_log, cut_off
+from retinue.agent.limits import Limits
 from retinue.agent.loop import Loop
 from retinue.chains import Scope, Status, TurnRequest, TurnResponse, events
 from retinue.chains.channel import Channel
 from retinue.chains.events import Event
-from retinue.errors import InternalError
+from retinue.errors import ConfigError, InternalError
 
 
-async def conduct(loop: Loop, request: TurnRequest, seconds: float | None) -> TurnResponse:
+async def conduct(loop: Loop, request: TurnRequest, limits: Limits) -> TurnResponse:
     """Runs one turn in the task that calls it; on every way out the log and the reader are told.
 
     Args:
         loop: the agent's.
         request: the turn.
-        seconds: the time it may take.
+        limits: the time it may take is one of them.
 
     Returns:
         how it ended; a turn that was halted ends as `cancelled` or `limit`.
@@ -31,13 +32,15 @@ async def conduct(loop: Loop, request: TurnRequest, seconds: float | None) -> Tu
     """
     scope = request.scope
     scope.runs_here()
+    scope.state = request.state
     scope.transcript = request.messages
     if not scope.path:
         scope.emit(events.TurnStarted, turn=scope.id, conversation=request.conversation)
     timer = None
-    if seconds is not None:
-        reason = f"The time limit of {seconds:g} seconds is reached."
-        timer = asyncio.get_running_loop().call_later(seconds, scope.halt, "limit", reason)
+    if limits.seconds is not None:
+        clock = asyncio.get_running_loop()
+        scope.deadline = clock.time() + limits.seconds
+        timer = clock.call_at(scope.deadline, scope.halt, "limit", limits.time_is_up)
     try:
         await scope.stop_if_cancelled()
         outcome = scope.outcome = await agree(scope, await loop.turn(request))
@@ -119,18 +122,18 @@ class Turn:
     """
 
     def __init__(
-        self, loop: Loop, request: TurnRequest, seconds: float | None, *, detached: bool = False
+        self, loop: Loop, request: TurnRequest, limits: Limits, *, detached: bool = False
     ) -> None:
         channel = request.scope.channel
         if channel is None:
             raise InternalError("A turn that streams needs a channel.")
         self._loop = loop
         self._request = request
-        self._seconds = seconds
+        self._limits = limits
         self._detached = detached
         self._channel: Channel = channel
         self._task: asyncio.Task[TurnResponse] | None = None
-        self._read = False
+        self._read = self._dropped = False
         if detached:
             self._start()
 
@@ -159,13 +162,15 @@ class Turn:
         """
         task = self._start()
         if not self._read:
+            self._dropped = True
             self._channel.abandon()
         return await (asyncio.shield(task) if self._detached else task)
 
     async def __aiter__(self) -> AsyncGenerator[Event]:
         """The events, once. After the last one, what made the turn fail is raised."""
-        if self._read:
-            raise RuntimeError("The events of a turn can be read once.")
+        if self._read or self._dropped:
+            what = "have been read" if self._read else "were dropped when result() was awaited"
+            raise ConfigError(f"The events of this turn {what}; iterate it first, and once.")
         self._read = True
         task = self._start()
         try:
@@ -196,7 +201,7 @@ class Turn:
 
     async def _conduct(self) -> TurnResponse:
         try:
-            return await conduct(self._loop, self._request, self._seconds)
+            return await conduct(self._loop, self._request, self._limits)
         finally:
             self._channel.close()
 

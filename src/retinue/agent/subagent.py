@@ -16,8 +16,8 @@ def agent_tool(agent: "Agent", name: str, description: str, data: Any) -> Tool:
     """A tool that gives its task to an agent and returns the answer.
 
     The agent runs with its own onion, engine and limits and none of the parent's state. What it
-    uses is added to the parent's account, its events go to the parent's reader under the call's
-    id, and it is cancelled with the parent.
+    uses is added to the parent's account and bound by what is left of the parent's tokens, its
+    events go to the parent's reader under the call's id, and it is cancelled with the parent.
     """
 
     async def ask(task: Task, ctx: ToolContext) -> Any:

@@ -24,10 +24,10 @@ from retinue.chains.state import Slot
 from retinue.errors import ConfigError
 from retinue.tools import Tool, ToolResponse
 
-ROUND_HOOKS: Final = ("turn", "round", "chat", "tool")
+CALL_HOOKS: Final = ("turn", "round", "chat", "tool")
 """The hooks of the one shape, from the outside in."""
 
-HOOKS: Final = (*ROUND_HOOKS, "stream")
+HOOKS: Final = (*CALL_HOOKS, "stream")
 
 TRAITS: Final = {
     "memory": "keeps the conversation",

@@ -92,7 +92,10 @@ class ToolRetried(Event, frozen=True, tag="tool_retried"):
 
 
 class ToolFinished(Event, frozen=True, tag="tool_finished"):
-    """A call has its result: what the model is told, and the seconds it took."""
+    """A call has its result: what the model is told, and the seconds it took.
+
+    A call that the gate has decided, or that a limit has closed, never started.
+    """
 
     call_id: str
     name: str

@@ -23,21 +23,24 @@ Hook = Callable[[Q, CallNext[Q, R]], Awaitable[R]]
 
 
 def compose(
-    layers: Sequence[tuple[str, Hook[Any, Any]]], core: CallNext[Any, Any]
+    layers: Sequence[tuple[str, Hook[Any, Any]]], core: CallNext[Any, Any], response: type[Any]
 ) -> CallNext[Any, Any]:
     """Layers round a core, the first the outermost. No layers: the core itself, at no cost.
 
     Args:
         layers: the name and the hook of each, from the outside in.
         core: what the innermost layer calls.
+        response: the type that every layer must return.
     """
     call = core
     for name, hook in reversed(layers):
-        call = _layer(name, hook, call)
+        call = _layer(name, hook, call, response)
     return call
 
 
-def _layer(name: str, hook: Hook[Any, Any], call_next: CallNext[Any, Any]) -> CallNext[Any, Any]:
+def _layer(
+    name: str, hook: Hook[Any, Any], call_next: CallNext[Any, Any], kind: type[Any]
+) -> CallNext[Any, Any]:
     async def layer(request: Any) -> Any:
         went_on = False
 
@@ -47,9 +50,9 @@ def _layer(name: str, hook: Hook[Any, Any], call_next: CallNext[Any, Any]) -> Ca
             return call_next(request)
 
         response = await hook(request, inward)
-        if not hasattr(response, "blocked_by"):
+        if not isinstance(response, kind):
             raise ConfigError(
-                f"The layer {name} returned {type(response).__name__}, which is no response; return"
+                f"The layer {name} returned {type(response).__name__}, not {kind.__name__}; return"
                 " what call_next gave, a changed copy of it, or request.respond(...)."
             )
         if response.blocked_by is not None or (went_on and not response.refused):

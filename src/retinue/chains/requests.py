@@ -5,8 +5,8 @@ its token count and its reader, hangs on the hidden `scope`, which every copy ke
 is only ever made by the loop, or from another one by `with_`.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from msgspec import Struct, structs
 
@@ -29,7 +29,13 @@ class Request(Struct, frozen=True, kw_only=True):
     context: Mapping[str, Any] = NOTHING
 
     def with_(self, **changes: Any) -> Self:
-        """A changed copy. Fields that it does not name stay as they are."""
+        """A changed copy. Fields that it does not name stay as they are.
+
+        Raises:
+            ConfigError: a field that holds several things was given one, or things of a wrong kind.
+        """
+        for name in changes.keys() & _KINDS.keys():
+            changes[name] = _several(name, changes[name])
         return structs.replace(self, **changes)
 
     def with_context(self, **values: Any) -> Self:
@@ -123,19 +129,23 @@ class TurnRequest(Request, frozen=True, kw_only=True):
         Raises:
             ConfigError: the response ended otherwise than completed (R-LOOP-4).
         """
-        done = self.scope.finished if after is None else after
+        scope = self.scope
+        done = scope.latest if after is None else after
         if done is None:
             raise ConfigError(
-                "again() comes after call_next(): there is nothing to go on from yet."
+                "again() comes after call_next(); there is nothing to go on from yet."
             )
         if done.status != "completed":
             raise ConfigError(
                 f"A turn that ended as {done.status} is not re-entered; pass its response on."
             )
+        done = scope.placed(done)
         asked = tuple(m.with_(origin="feedback") for m in as_messages(feedback))
         given_up = () if done.message is None else (done.message,)
-        self.scope.supersede(m.id for m in given_up + asked)
-        return self.with_(messages=done.messages + asked, reentry=self.reentry + 1)
+        scope.supersede(m.id for m in given_up + asked)
+        return self.with_(
+            messages=done.messages + asked, state=done.state, reentry=self.reentry + 1
+        )
 
     def record_in(self, journal: "Journal") -> None:
         """From here on the turn's messages, those of this request first, are kept in a journal."""
@@ -156,7 +166,11 @@ class TurnRequest(Request, frozen=True, kw_only=True):
         )
 
     def refuse(self, reason: str, *, answer: str | Message = "") -> TurnResponse:
-        """Ends the turn as blocked; nothing of it is stored, and the caller is told `answer`."""
+        """Ends the turn as blocked; the caller is told `answer`.
+
+        Nothing of a turn that no model was asked in is stored. What the log has already stays
+        there, and is not sent in later turns.
+        """
         return TurnResponse(
             id=self.scope.id,
             status="blocked",
@@ -303,3 +317,21 @@ class ToolRequest(InnerRequest, frozen=True, kw_only=True):
 def as_answer(answer: str | Message) -> Message:
     """The assistant message that a layer's answer stands for."""
     return answer if isinstance(answer, Message) else assistant(answer)
+
+
+_KINDS: Final[Mapping[str, tuple[type, str]]] = {
+    "messages": (Message, "messages"),
+    "history": (Message, "messages"),
+    "instructions": (str, "texts"),
+    "tools": (Tool, "tools"),
+}
+
+
+def _several(name: str, value: object) -> tuple[Any, ...]:
+    kind, what = _KINDS[name]
+    items: tuple[object, ...] = ()
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        items = tuple(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        if all(isinstance(item, kind) for item in items):
+            return items
+    raise ConfigError(f"with_({name}={value!r}) cannot be used; give a list of {what}.")

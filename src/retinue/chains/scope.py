@@ -5,7 +5,7 @@ requests; the loop and the models use it directly.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
@@ -15,7 +15,7 @@ from retinue.chains.channel import Channel
 from retinue.chains.events import Status
 from retinue.chains.responses import ChatResponse, Spent, TurnResponse
 from retinue.messages import Message, Usage, new_id
-from retinue.tools import CancelToken, ToolResponse
+from retinue.tools import NOTHING, CancelToken, ToolResponse
 
 if TYPE_CHECKING:
     from retinue.chains.output import Output
@@ -69,7 +69,12 @@ class Scope:
         token_limit: tokens that the turn may use, or None.
         transcript: the messages of the turn so far, as the log has them.
         recorded: all messages that were given to the journals, by id, as they stand there.
-        finished: how the inner loop ended last; re-entry goes on from it.
+        state: the slots as the last barrier left them.
+        finished: how the inner loop ended last.
+        latest: what the loop, or the turn layer inside the present one, gave; re-entry goes on
+            from it.
+        deadline: when the turn's time is up, by the clock of the event loop, or None.
+        call_ids: the ids of all calls of the turn that were run or answered.
         outcome: how the turn ended, once it has.
         results: what came of the calls of the present batch, by call id, as they finish.
         spent: the model calls so far, those of sub-agents included; `usage` is their sum.
@@ -82,10 +87,10 @@ class Scope:
     """
 
     __slots__ = (
-        "_cancels", "_halts", "_locals", "_superseded", "attempt", "cancel", "channel", "consult",
-        "estimated", "final_only", "finished", "halted", "id", "journals", "originals", "outcome",
-        "path", "recorded", "results", "round", "spent", "standing", "task",
-        "token_limit", "transcript", "usage",
+        "_cancels", "_halts", "_locals", "_superseded", "attempt", "call_ids", "cancel", "channel",
+        "consult", "deadline", "estimated", "final_only", "finished", "halted", "id", "journals",
+        "latest", "originals", "outcome", "path", "recorded", "results", "round", "spent",
+        "standing", "state", "task", "token_limit", "transcript", "usage",
     )  # fmt: skip
 
     def __init__(
@@ -102,7 +107,11 @@ class Scope:
         self.token_limit = token_limit
         self.transcript: tuple[Message, ...] = ()
         self.recorded: dict[str, Message] = {}
+        self.state: Mapping[str, Any] = NOTHING
         self.finished: TurnResponse | None = None
+        self.latest: TurnResponse | None = None
+        self.deadline: float | None = None
+        self.call_ids: set[str] = set()
         self.outcome: TurnResponse | None = None
         self.spent: list[Spent] = []
         self.usage = Usage()
@@ -160,6 +169,22 @@ class Scope:
         """What the log keeps of an answer as it was shown."""
         was, logged = self.originals.get(shown.id, (None, None))
         return logged if was is shown and logged is not None else shown
+
+    def placed(self, response: TurnResponse) -> TurnResponse:
+        """The response with its answer in its place among its messages: where it stood, or where
+        the loop's own answer did."""
+        final, messages = response.message, response.messages
+        if final is None or self.originals.get(final.id, (None,))[0] is final:
+            return response
+        ids = {message.id for message in messages}
+        replaced = None if self.finished is None else self.finished.message
+        if final.id not in ids and replaced is not None and replaced.id in ids:
+            final = final.with_(id=replaced.id)
+        if final.id in ids:
+            messages = tuple(final if message.id == final.id else message for message in messages)
+        else:
+            messages = (*messages, final)
+        return response.with_(message=final, messages=messages)
 
     def supersede(self, ids: Iterable[str]) -> None:
         """These messages do not count in later turns."""

@@ -11,11 +11,14 @@ usage and the finish reason pass by, so that what is shown of a call is what run
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Final, Protocol
+from typing import Protocol, cast
+
+from msgspec import structs
 
 from retinue.chains import events
 from retinue.chains.channel import Channel
 from retinue.chains.scope import Scope
+from retinue.errors import ConfigError
 from retinue.messages import (
     Accumulator,
     Delta,
@@ -25,10 +28,9 @@ from retinue.messages import (
     ToolCall,
     ToolCallDelta,
     Usage,
+    new_id,
 )
-
-BYTES_PER_TOKEN: Final = 4
-"""A rough measure, for stopping a stream near its budget before the provider has counted."""
+from retinue.messages.estimate import BYTES_PER_TOKEN, size
 
 
 class Transform(Protocol):
@@ -50,40 +52,46 @@ class Transform(Protocol):
 class Collector:
     """Takes what a model sends and shows it to nobody.
 
+    Args:
+        model, provider: who is asked.
+
     Attributes:
         started: whether anything has come that a retry could not take back unnoticed.
     """
 
-    __slots__ = ("_answer", "started")
+    __slots__ = ("_shown", "_source", "started")
 
-    def __init__(self) -> None:
+    def __init__(self, model: str | None = None, provider: str | None = None) -> None:
         self.started = False
-        self._answer = Accumulator()
+        self._source = (model, provider)
+        self._shown = Accumulator()
 
     async def __call__(self, delta: Delta) -> None:
         """Takes one delta."""
         self.started = self.started or isinstance(delta, (TextDelta, ThinkingDelta, ToolCallDelta))
-        self._answer.add(delta)
+        self._shown.add(delta)
+
+    async def finish(self) -> None:
+        """The model has ended normally."""
 
     def restart(self) -> Usage | None:
         """Before another try: forgets what the last one reported, and gives its tokens."""
-        return self._answer.restart()
+        return self._shown.restart()
 
     @property
     def usage(self) -> Usage | None:
         """What the provider has reported so far."""
-        return self._answer.usage
+        return self._shown.usage
 
     @property
     def estimate(self) -> int:
-        """Output tokens so far, by the length of the text."""
-        return len(self._answer.text.encode()) // BYTES_PER_TOKEN
+        """Output tokens so far, by the length of what was said, thought and asked."""
+        return self._shown.size // BYTES_PER_TOKEN
 
-    def message(
-        self, *, model: str | None = None, provider: str | None = None, partial: bool = False
-    ) -> Message:
+    def message(self, *, partial: bool = False) -> Message:
         """The answer so far."""
-        return self._answer.message(model=model, provider=provider, partial=partial)
+        model, provider = self._source
+        return self._shown.message(model=model, provider=provider, partial=partial)
 
 
 class _Tap:
@@ -100,19 +108,18 @@ class _Tap:
         return ()
 
 
-class Delivery:
+class Delivery(Collector):
     """One model call's way out. A model calls it with each delta: `await send(delta)`.
 
     Attributes:
         attempt: its number.
         answer: the message that it became, once the loop has that; until then it is cut short.
-        started: whether anything has come that a retry could not take back unnoticed.
         closed: whether the text stands whatever comes, as words said before a tool call do.
     """
 
     __slots__ = (
-        "_budget", "_bytes", "_called", "_channel", "_discarded", "_feeds", "_held", "_logged",
-        "_scope", "_shown", "_source", "_transforms", "answer", "attempt", "closed", "started",
+        "_budget", "_bytes", "_calls", "_channel", "_discarded", "_feeds", "_held", "_logged",
+        "_scope", "_transforms", "answer", "attempt", "closed",
     )  # fmt: skip
 
     def __init__(
@@ -123,6 +130,7 @@ class Delivery:
         model: str | None = None,
         provider: str | None = None,
     ) -> None:
+        super().__init__(model, provider)
         before = scope.standing
         if before is not None and not before.closed:
             before.discard("the model was asked again")
@@ -130,17 +138,14 @@ class Delivery:
         scope.standing = self
         self.attempt = scope.attempt
         self.answer: Message | None = None
-        self.started = False
         self.closed = False
-        self._called = False
-        self._source = (model, provider)
+        self._calls: dict[int, str] = {}  # the id of each call, by its index
         self._scope = scope
         self._channel: Channel | None = scope.channel
         self._discarded = False
         self._held: list[str] | None = [] if scope.final_only and scope.channel else None
         plain = [t for t in transforms if not getattr(t, "delivery_only", False)]
         late = [t for t in transforms if getattr(t, "delivery_only", False)]
-        self._shown = Accumulator()
         self._logged = Accumulator() if late else self._shown
         self._transforms = [*plain, _Tap(self._logged), *late] if late else plain
         self._feeds = [t.feed for t in self._transforms]
@@ -163,10 +168,13 @@ class Delivery:
             else:
                 self._take(delta)
             if self._budget is not None:
-                self._spend(delta)
+                self._spend(delta.text)
         else:
             if isinstance(delta, ToolCallDelta):
-                self.started = self._called = True
+                self.started = True
+                delta = self._told_apart(delta)
+                if self._budget is not None:
+                    self._spend(delta.arguments)
             if self._logged is not self._shown:
                 self._logged.add(delta)
             self._take(delta)
@@ -180,8 +188,8 @@ class Delivery:
             tail = transform.flush()
             if isinstance(tail, Awaitable):
                 tail = await tail
-            self._pass_on(tuple(tail), at + 1)
-        if self._held is not None and not self._called:
+            self._pass_on(self._fed(at, tail), at + 1)
+        if self._held is not None and not self._calls:
             held, self._held = self._held, None
             if held:
                 self._emit(events.TextChunk, "".join(held))
@@ -192,26 +200,21 @@ class Delivery:
         return "" if self._discarded or self._held is not None else self._shown.text
 
     @property
-    def usage(self) -> Usage | None:
-        """What the provider has reported so far."""
-        return self._shown.usage
-
-    @property
     def estimate(self) -> int:
-        """Output tokens so far, by their length; counted only where a token limit is set."""
+        """Output tokens so far, before any transform; counted only where a token limit is set."""
         return self._bytes // BYTES_PER_TOKEN
 
     def restart(self) -> Usage | None:
         """Before another try: forgets what the last one reported, and gives its tokens."""
         if self._logged is not self._shown:
             self._logged.restart()
-        return self._shown.restart()
+        return super().restart()
 
     def message(self, *, partial: bool = False) -> Message:
         """The answer as it was shown. Where the log has it otherwise, the scope is told."""
-        model, provider = self._source
-        shown = self._shown.message(model=model, provider=provider, partial=partial)
+        shown = super().message(partial=partial)
         if self._logged is not self._shown:
+            model, provider = self._source
             logged = self._logged.message(model=model, provider=provider, partial=partial)
             calls = iter(shown.tool_calls)  # the same ones, also where they had to be given ids
             parts = tuple(next(calls) if type(p) is ToolCall else p for p in logged.parts)
@@ -236,17 +239,36 @@ class Delivery:
         for at, feed in enumerate(self._feeds):
             out = feed(delta)
             if not (isinstance(out, tuple) and len(out) == 1):
-                self._pass_on(out, at + 1)
+                self._pass_on(self._fed(at, out), at + 1)
                 return
             delta = out[0]
         self._take(delta)
 
     def _pass_on(self, batch: Iterable[Delta], start: int) -> None:
         """Any number of deltas through the transforms from `start` on."""
-        for feed in self._feeds[start:]:
-            batch = [out for delta in batch for out in feed(delta)]
+        for at in range(start, len(self._feeds)):
+            feed = self._feeds[at]
+            batch = [out for delta in batch for out in self._fed(at, feed(delta))]
         for delta in batch:
             self._take(delta)
+
+    def _fed(self, at: int, out: object) -> Iterable[Delta]:
+        if isinstance(out, Iterable) and not isinstance(out, (str, bytes)):
+            return cast("Iterable[Delta]", out)
+        raise ConfigError(
+            f"The transform {type(self._transforms[at]).__name__} gave {type(out).__name__}; it"
+            " must give deltas: a tuple or a list of them, which may be empty."
+        )
+
+    def _told_apart(self, delta: ToolCallDelta) -> ToolCallDelta:
+        """The delta with an id that no other call of the turn has; some providers use one again."""
+        known = self._calls.get(delta.index)
+        if known is None:
+            taken = not delta.id or delta.id in self._scope.call_ids
+            known = self._calls[delta.index] = f"call_{new_id()}" if taken else delta.id
+        elif not delta.id:
+            return delta
+        return delta if delta.id == known else structs.replace(delta, id=known)
 
     def _take(self, delta: Delta) -> None:
         self._shown.add(delta)
@@ -269,9 +291,8 @@ class Delivery:
             scope = self._scope
             channel.put(kind(channel.seq + 1, scope.round, self.attempt, scope.path, *fields))
 
-    def _spend(self, delta: TextDelta | ThinkingDelta) -> None:
-        text = delta.text
-        self._bytes += len(text) if text.isascii() else len(text.encode())
+    def _spend(self, text: str) -> None:
+        self._bytes += size(text)
         if self._budget is not None and self.estimate >= self._budget:
             limit = self._scope.token_limit
             self._scope.interrupt("limit", f"The budget of {limit} tokens is used up.")

@@ -6,6 +6,8 @@ call order, so the outcome never depends on which call was faster.
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
@@ -19,7 +21,7 @@ class Slot(Struct, frozen=True):
     Attributes:
         name: its key in the state.
         reducer: `reducer(old, new) -> value`, or None for "the last writer in call order".
-        default: the value before anything is written.
+        default: the value before anything is written; each turn gets a (shallow) copy.
     """
 
     name: str
@@ -27,9 +29,9 @@ class Slot(Struct, frozen=True):
     default: Any = None
 
 
-def initial(slots: Iterable[Slot], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The state a turn begins with: the defaults, and over them what the caller gave."""
-    return {**{slot.name: slot.default for slot in slots}, **given}
+def initial(slots: Iterable[Slot], given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The state a turn begins with: copies of the defaults, and over them what the caller gave."""
+    return MappingProxyType({**{slot.name: copy(slot.default) for slot in slots}, **given})
 
 
 def fold(
@@ -54,17 +56,24 @@ def fold(
                 )
             after[name] = value
             written.add(name)
-    return after
+    return MappingProxyType(after)
 
 
-def by_name(slots: Iterable[Slot]) -> dict[str, Slot]:
+def by_name(slots: Iterable[tuple[str, Slot]]) -> dict[str, Slot]:
     """Slots by name.
+
+    Args:
+        slots: each with the name of who declares it.
 
     Raises:
         ConfigError: two different slots have one name.
     """
-    found: dict[str, Slot] = {}
-    for slot in slots:
-        if found.setdefault(slot.name, slot) != slot:
-            raise ConfigError(f"Two different slots are called {slot.name!r}; rename one of them.")
-    return found
+    found: dict[str, tuple[str, Slot]] = {}
+    for owner, slot in slots:
+        first, same = found.setdefault(slot.name, (owner, slot))
+        if same != slot:
+            raise ConfigError(
+                f"Two different slots are called {slot.name!r}, one of {first} and one of {owner};"
+                " rename one of them."
+            )
+    return {name: slot for name, (_, slot) in found.items()}

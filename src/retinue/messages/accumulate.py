@@ -1,5 +1,6 @@
 """Deltas in, one message out. No I/O, no clock: the same deltas always give the same message."""
 
+from retinue.errors import ConfigError
 from retinue.messages.delta import (
     Delta,
     FinishDelta,
@@ -8,6 +9,7 @@ from retinue.messages.delta import (
     ToolCallDelta,
     UsageDelta,
 )
+from retinue.messages.estimate import size
 from retinue.messages.message import Message, new_id
 from retinue.messages.parts import Part, Text, Thinking, ToolCall
 from retinue.messages.usage import Usage
@@ -91,6 +93,10 @@ class Accumulator:
             self._report(delta)
         elif type(delta) is FinishDelta:
             self.finish = delta.reason or self.finish
+        else:
+            raise ConfigError(
+                f"{delta!r} is no delta; models and transforms give TextDelta and the like."
+            )
 
     def restart(self) -> Usage | None:
         """Forgets the reports of a try that failed before it said a word; gives its tokens."""
@@ -106,6 +112,11 @@ class Accumulator:
     def is_empty(self) -> bool:
         """Whether nothing that a person or a tool could use has come."""
         return not any(s.part(None) for s in self._segments)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all that was said, thought and asked so far."""
+        return sum(size(piece) for segment in self._segments for piece in segment.pieces)
 
     def message(
         self, *, model: str | None = None, provider: str | None = None, partial: bool = False

@@ -51,6 +51,7 @@ class ToolContext(Struct, frozen=True, kw_only=True):
         state: the slots as they were when the batch began; the same for all its calls.
         context: what layers and the caller attached to the turn.
         cancel: set when the turn is cancelled or the call's time is up.
+        scope: the library's own.
     """
 
     call_id: str
