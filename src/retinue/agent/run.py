@@ -64,6 +64,7 @@ async def conduct(loop: Loop, request: TurnRequest, limits: Limits) -> TurnRespo
         finally:
             if not scope.path:
                 _tell_end(request)
+            scope.standing = None  # it knows the scope: a turn must not wait for the collector
 
 
 async def _stop(
