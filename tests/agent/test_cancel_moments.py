@@ -124,7 +124,7 @@ async def test_a_cancel_from_outside_wins_over_one_from_within() -> None:
     agent = Agent(Scripted(call("slow")), tools=[slow], advisors=[Layer("l", turn=keeps)])
     task = asyncio.create_task(agent.run("q"))
     await within(there.wait())
-    turns[0].scope.halt("cancelled", "from within")
+    turns[0].scope.stopping.halt("cancelled", "from within")
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await within(task)

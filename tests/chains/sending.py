@@ -53,7 +53,7 @@ async def send(
         await delivery(delta)
     await delivery.finish()
     shown = delivery.message()
-    return Sent([] if channel is None else await read(channel), shown, scope.logged(shown))
+    return Sent([] if channel is None else await read(channel), shown, scope.log.logged(shown))
 
 
 # -- transforms of every kind ------------------------------------------------------------------

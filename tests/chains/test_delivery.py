@@ -135,7 +135,7 @@ async def test_the_log_s_version_of_an_answer_has_no_reports_of_a_failed_try_eit
     delivery.restart()
     await delivery(TextDelta("a"))
     await delivery(UsageDelta(Usage(output=2)))
-    logged = scope.logged(delivery.message())
+    logged = scope.log.logged(delivery.message())
     assert (logged.text, logged.usage) == ("a", Usage(output=2))
 
 
@@ -161,5 +161,5 @@ async def test_a_budget_stops_the_stream_by_its_length_in_bytes(letter: str) -> 
         await without_end()
     assert delivery.estimate == 10
     assert sent == math.ceil(40 / len(letter.encode()))
-    assert scope.halted is not None
-    assert scope.halted.status == "limit"
+    assert scope.stopping.halted is not None
+    assert scope.stopping.halted.status == "limit"

@@ -35,7 +35,10 @@ def barrier(
     if direct and all(one.ok for one in results):
         course.to(Phase.COMPLETED)
         final = assistant("\n".join(one.result.text for one in results))
-        request.scope.originals[final.id] = (final, None)  # shown, and not in the log (R-TOOL-7)
+        request.scope.log.originals[final.id] = (
+            final,
+            None,
+        )  # shown, and not in the log (R-TOOL-7)
         return RoundResponse(
             messages=after, message=final, results=tuple(results), state=state, status="completed"
         )

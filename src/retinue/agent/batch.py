@@ -103,7 +103,7 @@ class Batch:
             data=turn.data,
             state=request.state,
             context=request.context,
-            cancel=scope.cancel,
+            cancel=scope.stopping.cancel,
             scope=scope,
         )
         names = () if request.tool is not None else [tool.name for tool in request.tools]

@@ -35,8 +35,8 @@ class Chat:
         """One model call, its answer delivered as it comes."""
         scope = request.scope
         model = self._plan.model if request.model is None else resolve(request.model)
-        if scope.journals:
-            await scope.record(scope.transcript)
+        if scope.log.journals:
+            await scope.log.record(scope.log.transcript)
         transforms = [made for name, hook in self._streams if (made := _made(name, hook(request)))]
         delivery = Delivery(scope, transforms, model=model.name, provider=model.provider)
         return await self._call(request, model, delivery, visible=True)
@@ -54,7 +54,7 @@ class Chat:
         plan = self._plan
         reason = plan.over_budget(scope)
         if reason is not None:
-            scope.interrupt("limit", reason)
+            scope.stopping.interrupt("limit", reason)
         asked = plan.model if model is None else resolve(model)
         request = ChatRequest(
             scope=scope,

@@ -37,12 +37,12 @@ def cut_off(
 ) -> TurnResponse:
     """The response of a turn that was stopped: all that came is kept, no call is left open."""
     scope, standing = request.scope, request.scope.standing
-    messages = close_calls(scope.transcript, scope.results, f"Not finished. {reason}")
+    messages = close_calls(scope.log.transcript, scope.results, f"Not finished. {reason}")
     if standing is not None and standing.answer is None:
         partial = standing.message(partial=True)
         if partial.parts:
             standing.answer = partial
-            messages = (*messages, scope.logged(partial))
+            messages = (*messages, scope.log.logged(partial))
     response = ended(request, messages, None, status, reason).with_(
         message=None if standing is None else standing.answer, error=error
     )
@@ -53,32 +53,32 @@ def cut_off(
 async def agree(scope: Scope, response: TurnResponse) -> TurnResponse:
     """Shown = returned = stored, also where a turn layer had the last word (R-STREAM-3, -8)."""
     if not response.messages:  # a layer has made it by hand
-        response = response.with_(messages=scope.transcript)
+        response = response.with_(messages=scope.log.transcript)
     if response.status == "completed":
         response = await _correct_log(scope, response)
     elif response.status != "blocked":
         await close_log(scope, response.messages)
-    elif scope.recorded:
+    elif scope.log.recorded:
         await close_log(scope, ())  # or a later turn would be sent what this one was blocked for
     settle(scope, response.text, "a layer changed the answer")
     return response.with_(usage=scope.usage, spent=tuple(scope.spent), rounds=scope.round)
 
 
 async def _correct_log(scope: Scope, response: TurnResponse) -> TurnResponse:
-    messages = response.messages
+    log, messages = scope.log, response.messages
     as_the_loop_left_it = (
-        bool(messages) and messages is scope.transcript and messages[-1] is response.message
+        bool(messages) and messages is log.transcript and messages[-1] is response.message
     )
-    stored = not scope.journals or scope.recorded.keys() == {message.id for message in messages}
-    if as_the_loop_left_it and stored:
+    ids = {message.id for message in messages} if log.journals else log.recorded.keys()
+    if as_the_loop_left_it and ids == log.recorded.keys():
         return response
-    response = scope.placed(response)
+    response = log.placed(response, scope.finished)
     await close_log(scope, response.messages)
     return response
 
 
 async def close_log(scope: Scope, messages: tuple[Message, ...]) -> None:
     """The log's last word on a turn: what is not in these messages was given up on the way."""
-    if scope.journals:
-        scope.supersede(scope.recorded.keys() - {message.id for message in messages})
-        await scope.amend(messages)
+    if scope.log.journals:
+        scope.log.supersede(scope.log.recorded.keys() - {message.id for message in messages})
+        await scope.log.amend(messages)

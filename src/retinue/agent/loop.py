@@ -63,15 +63,15 @@ class Loop:
                 f"The turn ended as {before.status}; a layer must pass that on, not call its inner"
                 " layers again."
             )
-        scope.transcript = request.messages
+        scope.log.transcript = request.messages
         try:
             response = await self._run_rounds(request)
         except asyncio.CancelledError:
-            halted = scope.absorb()
+            halted = scope.stopping.absorb()
             if halted is None or halted.status != "limit":
                 raise
             response = cut_off(request, "limit", halted.reason)
-            await scope.record(response.messages)
+            await scope.log.record(response.messages)
         scope.finished = scope.latest = response
         return response
 
@@ -85,7 +85,7 @@ class Loop:
         repeats = Repeats(plan.limits.repeats)
         last: RoundResponse | None = None
         for remaining in range(plan.limits.rounds - 1, -1, -1):
-            await scope.stop_if_cancelled()
+            await scope.stopping.check()
             reason = plan.over_budget(scope)
             if reason is not None:
                 return ended(request, messages, last, "limit", reason)
@@ -107,8 +107,8 @@ class Loop:
                 )
             )
             messages, scope.state = answer.messages, answer.state
-            if messages is not scope.transcript and answer.status != "blocked":
-                await scope.amend(messages)
+            if messages is not scope.log.transcript and answer.status != "blocked":
+                await scope.log.amend(messages)
             if answer.status is not None:
                 return ended(request, messages, answer, answer.status, answer.reason)
             if repeats.again(answer):
@@ -118,7 +118,7 @@ class Loop:
 
     async def _run_round(self, request: RoundRequest) -> RoundResponse:
         scope, turn, course = request.scope, request.turn, Course()
-        scope.transcript = request.messages
+        scope.log.transcript = request.messages
         scope.results.clear()
         answer: ChatResponse = await self._chat(
             ChatRequest(
@@ -135,7 +135,7 @@ class Loop:
                 stream=scope.channel is not None or scope.token_limit is not None,
             )
         )
-        await scope.stop_if_cancelled()
+        await scope.stopping.check()
         course.to(Phase.ANSWERED)
         if answer.blocked_by is not None:  # a layer may give the same message again and again
             answer = answer.with_(message=answer.message.with_(id=new_id()))
@@ -146,15 +146,15 @@ class Loop:
         if answer.refused:
             course.to(Phase.BLOCKED)
             return _done(request, answer, request.messages, "blocked")
-        messages = (*request.messages, scope.logged(answer.message))
-        await scope.record(messages)
+        messages = (*request.messages, scope.log.logged(answer.message))
+        await scope.log.record(messages)
         if not answer.message.tool_calls:
             course.to(Phase.COMPLETED)
             return _done(request, answer, messages, "completed")
         if not await self._plan.is_eligible(answer):
             course.to(Phase.COMPLETED)
             messages = close_calls(messages, {}, "Not run: tools may not run in this turn.")
-            await scope.record(messages)
+            await scope.log.record(messages)
             return _done(request, answer, messages, "completed")
         return await self._run_batch(request, answer, messages, course)
 
@@ -174,7 +174,7 @@ class Loop:
             course.to(Phase.LIMIT)
             why = plan.limits.no_round_left
             messages = close_calls(messages, decided, f"Not run. {why}")
-            await scope.record(messages)
+            await scope.log.record(messages)
             return _done(request, answer, messages, "limit", why)
         if scope.standing is not None:
             scope.standing.closed = True  # what was said before the calls stands as commentary
@@ -185,7 +185,7 @@ class Loop:
             request, messages, answer.message, results, plan.slots, direct=direct, course=course
         )
         scope.state = response.state
-        await scope.record(response.messages)
+        await scope.log.record(response.messages)
         return response
 
 

@@ -31,23 +31,23 @@ async def conduct(loop: Loop, request: TurnRequest, limits: Limits) -> TurnRespo
         Exception: what a layer, the store or the model raised, as it is.
     """
     scope = request.scope
-    scope.runs_here()
+    scope.stopping.runs_here()
     scope.state = request.state
-    scope.transcript = request.messages
+    scope.log.transcript = request.messages
     if not scope.path:
         scope.emit(events.TurnStarted, turn=scope.id, conversation=request.conversation)
     timer = None
     if limits.seconds is not None:
         clock = asyncio.get_running_loop()
         scope.deadline = clock.time() + limits.seconds
-        timer = clock.call_at(scope.deadline, scope.halt, "limit", limits.time_is_up)
+        timer = clock.call_at(scope.deadline, scope.stopping.halt, "limit", limits.time_is_up)
     try:
-        await scope.stop_if_cancelled()
-        outcome = scope.outcome = await agree(scope, await loop.turn(request))
+        await scope.stopping.check()
+        outcome = scope.end(await agree(scope, await loop.turn(request)))
         await _settle_halts(scope)
         return outcome
     except asyncio.CancelledError as error:
-        halted = scope.absorb()
+        halted = scope.stopping.absorb()
         if halted is None:
             await _stop(request, "cancelled", "The turn was cancelled.", error)
             raise
@@ -59,7 +59,7 @@ async def conduct(loop: Loop, request: TurnRequest, limits: Limits) -> TurnRespo
         if timer is not None:
             timer.cancel()
         try:
-            for journal in reversed(scope.journals):
+            for journal in reversed(scope.log.journals):
                 await journal.close()
         finally:
             if not scope.path:
@@ -72,12 +72,12 @@ async def _stop(
 ) -> TurnResponse:
     """Ends a turn out of its course. An error of the store does not hide the one behind it."""
     scope = request.scope
-    scope.outcome = outcome = cut_off(request, status, reason, error)  # before anything is awaited
+    outcome = scope.end(cut_off(request, status, reason, error))  # before anything is awaited
     try:
         await close_log(scope, outcome.messages)
     except Exception as second:
         if error is None:
-            scope.outcome = outcome.with_(status="failed", reason=str(second), error=second)
+            scope.end(outcome.with_(status="failed", reason=str(second), error=second))
             raise
         error.add_note(f"What the turn had done could not be stored: {second}")
     return outcome
@@ -90,17 +90,17 @@ def _told(error: Exception) -> str:
 
 async def _settle_halts(scope: Scope) -> None:
     """A halt that came too late to stop anything must not hit what the task does next."""
-    if scope.halted is not None:
+    if scope.stopping.halted is not None:
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.sleep(0)
-        scope.absorb()
+        scope.stopping.absorb()
 
 
 def _tell_end(request: TurnRequest) -> None:
     scope = request.scope
-    if scope.outcome is None:  # the process itself is being stopped: nothing more is stored
-        scope.outcome = cut_off(request, "failed", "The turn was broken off.")
     outcome = scope.outcome
+    if outcome is None:  # the process itself is being stopped: nothing more is stored
+        outcome = scope.end(cut_off(request, "failed", "The turn was broken off."))
     scope.emit(
         events.TurnEnded,
         turn=scope.id,
@@ -150,7 +150,7 @@ class Turn:
 
     def cancel(self, reason: str = "The turn was cancelled.") -> None:
         """Stops the turn: it ends as `cancelled`, with what had come kept and marked partial."""
-        self._request.scope.halt("cancelled", reason)
+        self._request.scope.stopping.halt("cancelled", reason)
 
     async def result(self) -> TurnResponse:
         """How the turn ended. Events that nobody is reading are dropped.
@@ -211,7 +211,7 @@ class Turn:
         self._channel.abandon()
         if task is None or task.done() or self._detached:
             return
-        self._request.scope.halt("cancelled", "The reader left.")
+        self._request.scope.stopping.halt("cancelled", "The reader left.")
         with contextlib.suppress(Exception):
             await task
 

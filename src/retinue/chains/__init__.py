@@ -6,6 +6,7 @@ Read `onion.py` first. Nothing here does I/O or knows a model.
 from retinue.chains.advisor import Advisor, Layer, hooks_of, name_of
 from retinue.chains.assembly import Explanation, LayerView, OnionWarning, assemble
 from retinue.chains.events import Status
+from retinue.chains.log import Journal
 from retinue.chains.onion import CallNext, Hook, compose
 from retinue.chains.output import Output
 from retinue.chains.requests import (
@@ -16,7 +17,7 @@ from retinue.chains.requests import (
     TurnRequest,
 )
 from retinue.chains.responses import ChatResponse, RoundResponse, Spent, TurnResponse
-from retinue.chains.scope import Journal, Scope
+from retinue.chains.scope import Scope
 from retinue.chains.send import Delivery, Transform
 from retinue.chains.settings import Settings
 from retinue.chains.state import Slot

@@ -18,7 +18,8 @@ from retinue.messages import Input, Message, ToolCall, as_messages, assistant
 from retinue.tools import NOTHING, Tool, ToolResponse, as_result
 
 if TYPE_CHECKING:
-    from retinue.chains.scope import Journal, Scope
+    from retinue.chains.log import Journal
+    from retinue.chains.scope import Scope
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -139,22 +140,22 @@ class TurnRequest(Request, frozen=True, kw_only=True):
             raise ConfigError(
                 f"A turn that ended as {done.status} is not re-entered; pass its response on."
             )
-        done = scope.placed(done)
+        done = scope.log.placed(done, scope.finished)
         asked = tuple(m.with_(origin="feedback") for m in as_messages(feedback))
         given_up = () if done.message is None else (done.message,)
-        scope.supersede(m.id for m in given_up + asked)
+        scope.log.supersede(m.id for m in given_up + asked)
         return self.with_(
             messages=done.messages + asked, state=done.state, reentry=self.reentry + 1
         )
 
     def record_in(self, journal: "Journal") -> None:
         """From here on the turn's messages, those of this request first, are kept in a journal."""
-        self.scope.journals.append(journal)
-        self.scope.transcript = self.messages
+        self.scope.log.journals.append(journal)
+        self.scope.log.transcript = self.messages
 
     def respond(self, answer: str | Message, *, reason: str | None = None) -> TurnResponse:
         """Answers in place of all inner layers and the model; the turn is completed."""
-        message = self.scope.own(as_answer(answer))
+        message = self.scope.log.own(as_answer(answer))
         return TurnResponse(
             id=self.scope.id,
             message=message,
@@ -228,7 +229,7 @@ class RoundRequest(InnerRequest, frozen=True, kw_only=True):
 
     def respond(self, answer: str | Message, *, reason: str | None = None) -> RoundResponse:
         """Answers in place of the model; the turn is completed."""
-        message = self.scope.own(as_answer(answer))
+        message = self.scope.log.own(as_answer(answer))
         return RoundResponse(
             messages=(*self.messages, message),
             message=message,
@@ -274,7 +275,7 @@ class ChatRequest(InnerRequest, frozen=True, kw_only=True):
     @property
     def transcript(self) -> tuple[Message, ...]:
         """The messages of the turn so far as the log has them, whatever layers send instead."""
-        return self.scope.transcript
+        return self.scope.log.transcript
 
     def respond(self, answer: str | Message, *, reason: str | None = None) -> ChatResponse:
         """Answers in place of the model; the turn goes on from it as from any answer."""

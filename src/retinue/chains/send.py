@@ -159,7 +159,7 @@ class Delivery(Collector):
         Raises:
             CancelledError: the turn has ended, or its budget of tokens is used up.
         """
-        if self._scope.outcome is not None:
+        if self._scope.stopping.over:
             raise asyncio.CancelledError
         if isinstance(delta, (TextDelta, ThinkingDelta)):
             self.started = True
@@ -218,7 +218,7 @@ class Delivery(Collector):
             logged = self._logged.message(model=model, provider=provider, partial=partial)
             calls = iter(shown.tool_calls)  # the same ones, also where they had to be given ids
             parts = tuple(next(calls) if type(p) is ToolCall else p for p in logged.parts)
-            self._scope.originals[shown.id] = (shown, logged.with_(id=shown.id, parts=parts))
+            self._scope.log.originals[shown.id] = (shown, logged.with_(id=shown.id, parts=parts))
         return shown
 
     def discard(self, reason: str) -> None:
@@ -295,7 +295,7 @@ class Delivery(Collector):
         self._bytes += size(text)
         if self._budget is not None and self.estimate >= self._budget:
             limit = self._scope.token_limit
-            self._scope.interrupt("limit", f"The budget of {limit} tokens is used up.")
+            self._scope.stopping.interrupt("limit", f"The budget of {limit} tokens is used up.")
 
 
 def settle(scope: Scope, text: str, reason: str) -> None:
