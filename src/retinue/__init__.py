@@ -25,11 +25,18 @@ from retinue.chains import (
     assemble,
     events,
 )
-from retinue.errors import ConfigError, ModelError, RetinueError, StoreError, ToolError
+from retinue.errors import (
+    ConfigError,
+    ModelError,
+    OutputError,
+    RetinueError,
+    StoreError,
+    ToolError,
+)
 from retinue.messages import File, Image, Message, Usage, assistant, system, user
+from retinue.models import ModelRetry
 from retinue.tools import Retry, Tool, ToolContext, ToolResponse, ToolReturn, tool
-
-__version__ = "0.1.0"
+from retinue.version import __version__
 
 __all__ = [
     "Advisor",
@@ -43,7 +50,9 @@ __all__ = [
     "Limits",
     "Message",
     "ModelError",
+    "ModelRetry",
     "Output",
+    "OutputError",
     "Proceed",
     "Reject",
     "Reply",

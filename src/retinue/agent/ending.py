@@ -69,8 +69,8 @@ async def _correct_log(scope: Scope, response: TurnResponse) -> TurnResponse:
     as_the_loop_left_it = (
         bool(messages) and messages is log.transcript and messages[-1] is response.message
     )
-    ids = {message.id for message in messages} if log.journals else log.recorded.keys()
-    if as_the_loop_left_it and ids == log.recorded.keys():
+    stored = not log.journals or log.recorded.keys() == {message.id for message in messages}
+    if as_the_loop_left_it and stored:
         return response
     response = log.placed(response, scope.finished)
     await close_log(scope, response.messages)

@@ -35,7 +35,10 @@ class Settings(Struct, frozen=True, omit_defaults=True, kw_only=True):
     headers: Mapping[str, str] = NOTHING
 
     def over(self, base: "Settings") -> "Settings":
-        """These settings over those of `base`. `extra` and `headers` are merged."""
+        """These settings over those of `base`; `extra` and `headers` are merged.
+
+        What is None here stays as `base` has it: a turn cannot lift what its agent sets.
+        """
         said = {
             name: value
             for name, value, default in zip(
