@@ -1,7 +1,9 @@
 """The engines: the suite that all of them share, and what only one of them promises."""
 
 import asyncio
+import gc
 import time
+import weakref
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -121,6 +123,43 @@ async def test_waiting_for_a_place_under_a_limit_does_not_count_as_time() -> Non
     assert texts(await first) == ["left"]
 
 
+@pytest.mark.rule("R-ENGINE-2")
+@pytest.mark.parametrize("how", ["timed out", "cancelled"])
+async def test_a_sync_tool_that_was_given_up_keeps_its_place_until_it_ends(
+    tmp_path: Path, how: str
+) -> None:
+    engine = Concurrent(limit=1)
+    if how == "timed out":
+        (response,) = await outcomes(engine, Asked(engine_tools.hang, folder=str(tmp_path)))
+        assert response.failure == "transient"
+    else:
+        held = Asked(engine_tools.meet, folder=str(tmp_path), me="begun", other="release")
+        call = asyncio.create_task(outcomes(engine, held))
+        await asyncio.to_thread(wait_for, tmp_path / "begun")
+        call.cancel()
+        await asyncio.wait([call])
+        assert call.cancelled()
+    waiting = asyncio.create_task(outcomes(engine, Asked(engine_tools.echo, text="x")))
+    done, _ = await asyncio.wait([waiting], timeout=0.05)
+    assert not done, "the thread still holds the only place"
+    (tmp_path / "release").touch()
+    assert texts(await waiting) == ["x"]
+    assert texts(await outcomes(engine, Asked(engine_tools.echo_sync, text="y"))) == ["y"]
+
+
+def test_an_engine_forgets_the_loops_that_are_closed() -> None:
+    engine = Concurrent(limit=1)
+
+    async def turn() -> "weakref.ref[asyncio.AbstractEventLoop]":
+        # Two calls, so that one waits: that ties the gate to its loop.
+        await outcomes(engine, *[Asked(engine_tools.echo_sync, text="x")] * 2)
+        return weakref.ref(asyncio.get_running_loop())
+
+    loops = [asyncio.run(turn()) for _ in range(3)]
+    gc.collect()
+    assert [loop() is None for loop in loops[:2]] == [True, True]
+
+
 def test_one_engine_serves_several_event_loops() -> None:
     engine = Concurrent(limit=1)
 
@@ -232,6 +271,22 @@ async def test_a_call_that_was_cancelled_before_it_had_a_thread_never_runs(tmp_p
     assert texts(await outcomes(engine, Asked(engine_tools.echo_sync, text="x"))) == ["x"]
     assert not (tmp_path / "notes").exists()
     await engine.close()
+
+
+def test_a_call_whose_loop_was_closed_before_it_had_a_thread_never_runs(tmp_path: Path) -> None:
+    engine, folder = ThreadPool(1), str(tmp_path)
+    busy = Asked(engine_tools.meet, folder=folder, me="a", other="release")
+    late = Asked(engine_tools.note, folder=folder, name="never")
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda *_: None)  # it would complain of the two that are lost
+    lost = [loop.create_task(outcomes(engine, call)) for call in (busy, late)]
+    loop.run_until_complete(asyncio.to_thread(wait_for, tmp_path / "a"))
+    loop.run_until_complete(loop.shutdown_default_executor())
+    loop.close()
+    (tmp_path / "release").touch()
+    assert texts(asyncio.run(outcomes(engine, Asked(engine_tools.echo_sync, text="x")))) == ["x"]
+    assert not (tmp_path / "notes").exists()
+    assert not any(task.done() for task in lost)
 
 
 @pytest.mark.rule("R-ENGINE-2")

@@ -7,13 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Generic, Literal, NamedTuple, NotRequired, TypedDict, TypeVar
 
 import pytest
 from pydantic import BaseModel, Field
+from typing_extensions import TypedDict as ExtendedTypedDict
 
 from retinue.errors import ConfigError, MissingExtraError
 from retinue.tools import ProcessPool, Tool, tool
+from retinue.tools.schema import ArgumentsError
 
 pytestmark = pytest.mark.rule("R-TOOL-1")
 
@@ -182,6 +184,64 @@ def test_a_pydantic_type_is_found_however_deep_it_stands(annotation: Any) -> Non
 
     f.__annotations__["x"] = annotation
     assert "how many live there" in str(Tool(f).spec.parameters)
+
+
+Positive = Annotated[int, Field(gt=0)]
+Held = TypeVar("Held")
+
+
+@dataclass
+class Box:
+    count: Positive
+    inner: "Box | None" = None
+
+
+@dataclass
+class Crate(Generic[Held]):
+    held: Held
+    count: Positive
+
+
+class Lot(NamedTuple):
+    amount: Positive
+
+
+class Order(ExtendedTypedDict):
+    count: NotRequired[Positive]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "wrong"),
+    [
+        (Box, {"count": 0}),
+        (list[Box], [{"count": 0}]),
+        (Crate[str], {"held": "x", "count": 0}),
+        (Lot, [0]),
+        (Order, {"count": 0}),
+    ],
+)
+def test_constraints_of_pydantic_hold_inside_other_classes(annotation: Any, wrong: Any) -> None:
+    def f(x: Any) -> None:
+        """Takes it."""
+
+    f.__annotations__["x"] = annotation
+    assert "exclusiveMinimum" in str(Tool(f).spec.parameters)
+    with pytest.raises(ArgumentsError, match="greater than 0"):
+        Tool(f).bind({"x": wrong})
+
+
+def test_a_typed_dict_that_pydantic_cannot_read_is_refused_with_its_advice() -> None:
+    class Plain(TypedDict):
+        count: Positive
+
+    def f(x: Plain) -> None:
+        """Takes it."""
+
+    if sys.version_info >= (3, 12):
+        assert "exclusiveMinimum" in str(Tool(f).spec.parameters)
+        return
+    with pytest.raises(ConfigError, match=r"annotates 'x'.*use `typing_extensions.TypedDict`"):
+        Tool(f).check()
 
 
 def test_types_that_only_pydantic_knows_work_too() -> None:

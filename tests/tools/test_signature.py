@@ -114,6 +114,24 @@ def test_notes_on_parameters_come_from_the_docstring(style: str) -> None:
     assert told["at"]["description"] == "from where"
 
 
+def test_directives_beside_the_notes_do_not_hide_them() -> None:
+    def f(query: str) -> None:
+        """Look things up.
+
+        Args:
+            query: what to look for
+
+        .. deprecated:: 1.0
+            Slow.
+        .. deprecated:: 1.1
+            Slower.
+        """
+
+    spec = Tool(f).spec
+    assert spec.description == "Look things up."
+    assert spec.parameters["properties"]["query"]["description"] == "what to look for"
+
+
 @pytest.mark.parametrize(
     "said", ["words", msgspec.Meta(description="words"), Field(description="words")]
 )

@@ -1,7 +1,7 @@
 """`@tool`, its options, and sets of tools."""
 
 import asyncio
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -83,8 +83,6 @@ def local() -> None:
         ({"retry": -1}, "retry -1"),
         ({"retry": 1.5}, "retry 1.5"),
         ({"retry": "yes"}, "retry 'yes'"),
-        ({"retry": Retry(0)}, "attempts below 1"),
-        ({"retry": Retry(2, base=-1)}, "a base or cap below 0"),
         ({"isolation": "thread"}, "isolation 'thread' is not 'process'"),
         ({"isolation": "process", "function": lambda: 1, "name": "x"}, "and it is a lambda"),
         ({"isolation": "process", "function": Client().method}, "is not this function"),
@@ -105,7 +103,7 @@ def local() -> None:
         ({"description": 5}, "description 5 is not text"),
         ({"parameters": "{}"}, "parameters '{}' is no JSON Schema"),
     ],
-    ids=range(30),
+    ids=range(28),
 )
 def test_a_wrong_option_is_refused_with_the_tool_and_the_option(
     options: dict[str, Any], told: str
@@ -153,6 +151,39 @@ def test_waits_grow_with_jitter_up_to_the_cap_and_honour_what_was_asked() -> Non
     assert retry.wait(4) is None
     assert retry.wait(1, 2.5) == 2.5
     assert retry.wait(1, 60) is None
+
+
+@pytest.mark.rule("R-TOOL-10")
+@pytest.mark.parametrize(
+    "wrong", [{"attempts": 0}, {"attempts": True}, {"base": -1}, {"base": "1"}, {"cap": -0.5}]
+)
+def test_a_retry_that_cannot_be_is_refused_at_once(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"Retry\(.*\) cannot be used; give 1 attempt or more"):
+        Retry(**wrong)
+
+
+@pytest.mark.rule("R-TOOL-1")
+def test_tools_of_a_class_are_called_on_the_class_and_on_instances() -> None:
+    class Shop:
+        prices: ClassVar = {"tea": 3}
+
+        @tool
+        @classmethod
+        def price(cls, article: str) -> int:
+            """What it costs."""
+            return cls.prices[article]
+
+        @tool
+        @staticmethod
+        def total(prices: list[int]) -> int:
+            """The sum."""
+            return sum(prices)
+
+    for shop in (Shop, Shop()):
+        assert (shop.price("tea"), shop.total([1, 2])) == (3, 3)
+        assert shop.price.spec.description == "What it costs."
+        assert list(shop.price.spec.parameters["properties"]) == ["article"]
+        shop.price.check()
 
 
 def test_a_toolset_is_filtered_renamed_and_joined() -> None:

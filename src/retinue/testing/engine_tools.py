@@ -111,6 +111,18 @@ def write(value: int) -> ToolReturn:
 
 
 @tool
+def write_stream(to: int) -> ToolReturn:
+    """Writes to the state, and gives numbers one after another."""
+    return ToolReturn(count_async.function(to), {"slot": to})
+
+
+@tool
+async def write_stream_async(to: int) -> ToolReturn:
+    """The same on the loop."""
+    return ToolReturn(count_async.function(to), {"slot": to})
+
+
+@tool
 def write_and_fail(value: int) -> ToolReturn:
     """Would write to the state, and fails."""
     raise ValueError(f"did not write {ToolReturn('', {'slot': value}).writes['slot']}")
@@ -130,6 +142,17 @@ class Picky(Exception):
 
     def __init__(self, what: str, *, why: str) -> None:
         super().__init__(f"{what}, since {why}")
+
+
+class Unclear(Exception):
+    """Only its cause says what kind of failure it is."""
+
+
+class Mute(Exception):
+    """Cannot say what it is."""
+
+    def __str__(self) -> str:
+        raise LookupError("no words")
 
 
 class Signal(BaseException):
@@ -157,8 +180,11 @@ def _failure(kind: str) -> BaseException:
         "again": ToolError("busy", failure="transient", retry_after=3.5),
         "quota": ToolError("no money left", failure="environment"),
         "assert": AssertionError("not so"),
+        "unclear": Unclear("no answer"),
+        "mute": Mute(),
         "fatal": MemoryError("full"),
     }
+    made["unclear"].__cause__ = TimeoutError()
     return made[kind]
 
 

@@ -137,7 +137,7 @@ class EngineContract:
     @pytest.mark.behaviour("B-LO-7")
     @pytest.mark.parametrize("how", ["fail", "fail_async"])
     async def test_failures_keep_their_name_text_and_class(self, engine: Engine, how: str) -> None:
-        kinds = ["plain", "picky", "signal", "group", "again", "quota", "assert"]
+        kinds = ["plain", "picky", "signal", "group", "again", "quota", "assert", "unclear", "mute"]
         responses = await outcomes(
             engine, *(Asked(getattr(tools, how), kind=kind) for kind in kinds)
         )
@@ -149,11 +149,14 @@ class EngineContract:
             "ToolError: busy",
             "ToolError: no money left",
             "AssertionError: not so",
+            "Unclear: no answer",
+            "Mute",
         ]
         assert [r.failure for r in responses] == [
             "semantic", "semantic", "semantic", "transient", "transient", "environment", "semantic",
+            "transient", "semantic",
         ]  # fmt: skip
-        assert [r.retry_after for r in responses] == [None, None, None, None, 3.5, None, None]
+        assert [r.retry_after for r in responses] == [None] * 4 + [3.5] + [None] * 4
 
     @pytest.mark.rule("R-FAIL-1", "R-ENGINE-3")
     @pytest.mark.parametrize("how", ["fail", "fail_async"])
@@ -217,6 +220,14 @@ class EngineContract:
         )
         assert [dict(r.writes) for r in responses] == [{"slot": 1}, {}, {"slot": 3}]
         assert texts(responses)[0] == "wrote 1"
+
+    @pytest.mark.rule("R-TOOL-4", "R-TOOL-6", "R-ENGINE-3")
+    async def test_a_stream_that_comes_with_writes_is_read_to_its_end(self, engine: Engine) -> None:
+        responses = await outcomes(
+            engine, Asked(tools.write_stream, to=3), Asked(tools.write_stream_async, to=2)
+        )
+        assert texts(responses) == ["[0,1,2]", "[0,1]"]
+        assert [dict(r.writes) for r in responses] == [{"slot": 3}, {"slot": 2}]
 
     @pytest.mark.rule("R-TOOL-3", "R-ENGINE-3")
     async def test_a_tool_sees_what_it_may_know_of_its_turn(self, engine: Engine) -> None:

@@ -5,7 +5,9 @@ does not know, by pydantic; a schema that was given as data by jsonschema_rs. Th
 imported when a tool first needs them.
 """
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+import typing
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import msgspec
@@ -64,16 +66,39 @@ def _is_plain(parameter: Parameter) -> bool:
 _FOREIGN: Final = ("pydantic", "pydantic_core", "annotated_types")
 
 
-def is_foreign(annotation: Any) -> bool:
-    """Whether an annotation holds a pydantic type or constraint, however deep."""
+def is_foreign(annotation: Any, outer: tuple[Any, ...] = ()) -> bool:
+    """Whether an annotation holds a pydantic type or constraint, however deep.
+
+    Args:
+        annotation: what is looked into.
+        outer: the classes it stands in, which may hold themselves.
+    """
     if isinstance(annotation, type) and not hasattr(annotation, "__args__"):
-        return annotation.__module__ != "builtins" and (
-            _is_theirs(annotation) or hasattr(annotation, "__pydantic_core_schema__")
-        )
+        if annotation.__module__ == "builtins" or annotation in outer:
+            return False
+        if _is_theirs(annotation) or hasattr(annotation, "__pydantic_core_schema__"):
+            return True
+        return any(is_foreign(one, (*outer, annotation)) for one in _fields(annotation))
     if _is_theirs(cast("type[Any]", type(annotation))):
         return True
-    inside = (*getattr(annotation, "__args__", ()), *getattr(annotation, "__metadata__", ()))
-    return any(is_foreign(one) for one in inside)
+    inside = (
+        getattr(annotation, "__origin__", object),
+        *getattr(annotation, "__args__", ()),
+        *getattr(annotation, "__metadata__", ()),
+    )
+    return any(is_foreign(one, outer) for one in inside)
+
+
+def _fields(kind: type[Any]) -> Iterable[Any]:
+    """The annotations of the fields, for classes that both msgspec and pydantic read."""
+    is_named_tuple = tuple in kind.__mro__ and hasattr(kind, "_fields")
+    is_typed_dict = hasattr(kind, "__required_keys__")  # that of typing_extensions too
+    if not (is_named_tuple or is_typed_dict or dataclasses.is_dataclass(kind)):
+        return ()
+    try:
+        return typing.get_type_hints(kind, include_extras=True).values()
+    except Exception:  # names that cannot be resolved, which msgspec then refuses by name
+        return ()
 
 
 def _is_theirs(kind: type[Any]) -> bool:

@@ -14,7 +14,7 @@ from retinue.errors import Failure, ToolError, classify
 from retinue.messages import ToolCall
 from retinue.tools.base import NOTHING, ToolContext, ToolResponse, ToolReturn
 from retinue.tools.engines.base import Engine, TimedOut
-from retinue.tools.results import as_result
+from retinue.tools.results import as_result, said
 from retinue.tools.schema import ArgumentsError
 from retinue.tools.shapes import is_mapping
 from retinue.tools.tool import Tool
@@ -125,12 +125,8 @@ def _told(error: BaseException) -> str:
 
 
 def _named(error: BaseException) -> str:
-    try:
-        said = str(error)
-    except Exception:  # a broken __str__ must not hide the failure
-        said = ""
-    name = type(error).__name__
-    return f"{name}: {said}" if said else name
+    name, text = type(error).__name__, said(error)
+    return f"{name}: {text}" if text else name
 
 
 def _refused(call: ToolCall, text: str) -> ToolResponse:

@@ -23,11 +23,22 @@ class Retry(Struct, frozen=True):
         attempts: tries in all, the first included.
         base: seconds.
         cap: seconds. A failure that asks for a longer wait gets no retry.
+
+    Raises:
+        ConfigError: there is no attempt, or a wait is no number of seconds from 0 up.
     """
 
     attempts: int = 3
     base: float = 0.2
     cap: float = 30.0
+
+    def __post_init__(self) -> None:
+        waits = all(_is_number(w) and math.isfinite(w) and w >= 0 for w in (self.base, self.cap))
+        if not waits or not _is_count(self.attempts):
+            raise ConfigError(
+                f"{self!r} cannot be used; give 1 attempt or more, and finite waits of 0 seconds or"
+                " more."
+            )
 
     def wait(self, attempt: int, retry_after: float | None = None) -> float | None:
         """Seconds to wait after try number `attempt` failed, or None to give up."""
@@ -118,12 +129,7 @@ def _timeout(seconds: Any) -> str | None:
 
 
 def _retry(retry: Any) -> str | None:
-    if isinstance(retry, Retry):
-        waits = all(_is_number(w) and math.isfinite(w) and w >= 0 for w in (retry.base, retry.cap))
-        if waits and _is_count(retry.attempts):
-            return None
-        return f"{retry!r} has attempts below 1, or a base or cap below 0 seconds"
-    if isinstance(retry, bool) or _is_count(retry):
+    if isinstance(retry, (bool, Retry)) or _is_count(retry):
         return None
     return f"{retry!r} is not True, False, a number of tries from 1 up, or a Retry"
 

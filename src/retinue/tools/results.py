@@ -47,6 +47,14 @@ def as_content(value: Any) -> tuple[Content, ...]:
     return (Text(clean(_json(value))),)
 
 
+def said(error: BaseException) -> str:
+    """The text of an exception; "" where its `__str__` is broken."""
+    try:
+        return str(error)
+    except Exception:  # it must not hide the failure
+        return ""
+
+
 def clean(text: str) -> str:
     """Text that every provider takes: valid Unicode, no longer than `TEXT_LIMIT`."""
     if len(text) > TEXT_LIMIT:

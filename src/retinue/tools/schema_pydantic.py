@@ -37,7 +37,7 @@ class PydanticContract:
             culprit = next((p for p in parameters if _refused(p)), parameters[0])
             raise ConfigError(
                 f"The tool {tool!r} annotates {culprit.name!r} with a type that has no JSON form:"
-                f" {culprit.annotation!r}."
+                f" {culprit.annotation!r}.{_advice(error)}"
             ) from error
         definitions: Mapping[str, Schema] = schema.get("$defs", {})
         properties: Mapping[str, Schema] = schema.get("properties", {})
@@ -72,6 +72,11 @@ def _field(tool: str, parameter: Parameter) -> Any:
     if parameter.default is REQUIRED:
         return Field(alias=parameter.name)
     return Field(alias=parameter.name, default_factory=_absent)
+
+
+def _advice(error: Exception) -> str:
+    """What pydantic says of a type that it reads in another form only."""
+    return f" {error.message}" if type(error) is PydanticUserError else ""
 
 
 def _absent() -> None:

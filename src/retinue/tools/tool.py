@@ -33,7 +33,8 @@ _OPTIONS: Final = (
 
 
 class Tool(Generic[P, R]):
-    """A function and how it is run. It is read-only; `with_` makes a changed copy.
+    """A function and how it is run. Agents share it and keep what they read, so it is never
+    changed; `with_` makes a changed copy.
 
     Calling a tool calls its function. In a class body it is a method like any other: the tool
     that an instance gives has `self` filled in.
@@ -54,7 +55,9 @@ class Tool(Generic[P, R]):
         return_direct: its result is the answer, if every call of the batch says so.
         sensitive: a person is asked first, where the agent has a gate.
         tags: words that engines and layers know it by.
-        isolation: "process" runs it in a process of its own; the function must be importable.
+        isolation: "process" runs it in another process; the function must be importable. An engine
+            keeps two processes for such tools, which import the main module when the first of them
+            is called; the `ProcessPool` engine has as many as you say.
 
     Wrong options are refused by `check`, which an agent calls when it is built.
     """
@@ -99,7 +102,8 @@ class Tool(Generic[P, R]):
 
     def __get__(self, instance: object | None, owner: type | None = None) -> "Tool[..., R]":
         bind = getattr(self.function, "__get__", None)
-        if bind is None or (instance is None and not isinstance(self.function, staticmethod)):
+        of_class = isinstance(self.function, (staticmethod, classmethod))
+        if bind is None or (instance is None and not of_class):
             return self
         return self.with_(function=bind(instance, owner))
 

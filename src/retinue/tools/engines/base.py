@@ -151,6 +151,8 @@ async def on_loop(tool: Tool, value: Any, seconds: float | None) -> Any:
 
 def is_pending(value: Any) -> bool:
     """Whether it takes an event loop to get at the value."""
+    if type(value) is ToolReturn:
+        value = value.value
     return isinstance(value, (Awaitable, AsyncIterator))
 
 
@@ -158,6 +160,8 @@ async def settled(value: Any) -> Any:
     """The value behind an awaitable or an iterator, so that no work of the tool is left undone."""
     if isinstance(value, Awaitable):
         value = await cast("Awaitable[Any]", value)
+    if type(value) is ToolReturn:
+        return structs.replace(value, value=await settled(value.value))
     if isinstance(value, AsyncIterator):
         return await _drained_async(cast("AsyncIterator[Any]", value))
     return spent(value)
@@ -165,11 +169,9 @@ async def settled(value: Any) -> Any:
 
 def spent(value: Any) -> Any:
     """The same for a plain iterator. What is pending stays as it is."""
-    if is_iterator(value) and not is_pending(value):
-        return drained(value)
-    if type(value) is ToolReturn and is_iterator(value.value):
+    if type(value) is ToolReturn:
         return structs.replace(value, value=spent(value.value))
-    return value
+    return drained(value) if is_iterator(value) and not is_pending(value) else value
 
 
 async def _drained_async(iterator: AsyncIterator[Any]) -> list[Any]:

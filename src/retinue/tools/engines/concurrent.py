@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +14,8 @@ from retinue.tools.tool import Tool
 
 class Concurrent:
     """Runs the calls of a batch at once.
+
+    Under a limit, a sync tool that was given up keeps its place until its thread ends.
 
     Args:
         limit: bodies that may run at once, over all turns of the agent; None for any number.
@@ -44,9 +45,7 @@ class Concurrent:
         if limit is not None:
             self._limits[None] = limit
         # One set of gates for each event loop: a script may run several, one after another.
-        self._gates: weakref.WeakKeyDictionary[
-            asyncio.AbstractEventLoop, dict[str | None, asyncio.Semaphore]
-        ] = weakref.WeakKeyDictionary()
+        self._gates: dict[asyncio.AbstractEventLoop, dict[str | None, asyncio.Semaphore]] = {}
         self._bodies = Bodies(Threads())
 
     async def run(self, calls: Sequence[C], one: Callable[[C], Awaitable[R]]) -> list[R]:
@@ -59,10 +58,11 @@ class Concurrent:
         seconds = seconds_for(tool, self.timeout)
         if not self._limits:
             return await self._bodies.run(tool, arguments, ctx, seconds)
-        async with contextlib.AsyncExitStack() as held:
+        with contextlib.ExitStack() as held:
             for gate in self._passed(tool):
-                await held.enter_async_context(gate)
-            return await self._bodies.run(tool, arguments, ctx, seconds)
+                await gate.acquire()
+                held.callback(gate.release)
+            return await self._bodies.run(tool, arguments, ctx, seconds, held)
 
     def _passed(self, tool: Tool) -> list[asyncio.Semaphore]:
         """The gates of a tool. The order is the same for all, so that no two wait for each other;
@@ -70,6 +70,8 @@ class Concurrent:
         loop = asyncio.get_running_loop()
         gates = self._gates.get(loop)
         if gates is None:
+            for dead in [one for one in list(self._gates) if one.is_closed()]:
+                self._gates.pop(dead, None)
             gates = {name: asyncio.Semaphore(count) for name, count in self._limits.items()}
             self._gates[loop] = gates
         names: list[str | None] = [*sorted(set(tool.tags)), None]

@@ -7,8 +7,11 @@ and the context variables that live in modules. `worker` is the other side.
 import asyncio
 import contextvars
 import pickle
+import signal
 import sys
 from collections.abc import Mapping
+from concurrent.futures import Future
+from functools import lru_cache
 from typing import Any, Final
 
 from msgspec import structs
@@ -28,11 +31,12 @@ class Processes:
         size: how many run at once.
     """
 
-    __slots__ = ("_pool", "size")
+    __slots__ = ("_calls", "_pool", "size")
 
     def __init__(self, size: int) -> None:
         self.size = size
         self._pool: Any = None
+        self._calls: set[Future[bytes]] = set()
 
     async def run(
         self, tool: Tool, arguments: dict[str, Any], ctx: ToolContext, seconds: float | None
@@ -41,49 +45,83 @@ class Processes:
 
         Raises:
             TimedOut: it took longer than `seconds`; its process is ended.
-            ToolError: it cannot be sent there, or the process died.
+            ToolError: it cannot be sent there, the process died, or the pool was closed.
         """
-        job = _packed(tool, arguments, ctx)
-        if self._pool is None:
-            self._pool = _started(self.size)
-        pool = self._pool
+        call = await self._scheduled(tool, _packed(tool, arguments, ctx), seconds)
+        self._calls.add(call)
         try:
-            answer = await asyncio.wrap_future(pool.schedule(work, args=(job,), timeout=seconds))
+            answer = await asyncio.wrap_future(call)
         except TimeoutError as error:
             raise TimedOut(tool.name, seconds or 0) from error
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
-            if task is None or task.cancelling():
+            if call in self._calls or (task is not None and task.cancelling()):
                 raise
-            raise ToolError(
-                f"The pool was closed while the tool {tool.name!r} ran in it.",
-                failure="environment",
-            ) from error
-        except (OSError, RuntimeError) as error:  # a process died, or none could be started
-            if not pool.active and self._pool is pool:
-                self._pool = None
-            raise ToolError(
-                f"The process of the tool {tool.name!r} died ({error}). A script that starts"
-                ' processes needs the guard `if __name__ == "__main__":`.',
-                failure="transient",
-            ) from error
+            raise _closed(tool) from error
+        except (OSError, RuntimeError) as error:
+            raise (_lost(tool, error) if call in self._calls else _closed(tool)) from error
+        finally:
+            self._calls.discard(call)
         return received(answer)
 
-    async def close(self) -> None:
-        """Ends the processes, with what still runs in them."""
+    async def _scheduled(self, tool: Tool, job: bytes, seconds: float | None) -> Future[bytes]:
+        try:
+            if self._pool is not None and not self._pool.active:  # it broke
+                await self._end()
+            if self._pool is None:
+                self._pool = _pool(self.size)
+            return self._pool.schedule(work, args=(job,), timeout=seconds)
+        except (OSError, RuntimeError) as error:
+            await self._end()
+            raise _lost(tool, error) from error
+
+    async def _end(self) -> None:
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.stop()
             await asyncio.to_thread(pool.join)
 
+    async def close(self) -> None:
+        """Ends the processes, with what still runs in them."""
+        calls, self._calls = self._calls, set()
+        await self._end()
+        for call in calls:  # or who waits for them would wait for ever
+            call.cancel()
 
-def _started(size: int) -> Any:
-    import multiprocessing
 
+def _pool(size: int) -> Any:
     import pebble
 
-    # A fork of a process with threads and an event loop may hang; a fresh one does not.
-    return pebble.ProcessPool(max_workers=size, context=multiprocessing.get_context("spawn"))
+    from retinue.tools.engines.spawning import Spawning
+
+    return pebble.ProcessPool(max_workers=size, context=Spawning())
+
+
+def _lost(tool: Tool, error: BaseException) -> ToolError:
+    """The failure of a call whose process did not answer."""
+    code = getattr(error, "exitcode", None)  # pebble says so of a process that had begun
+    if code is None:
+        cause = error.__cause__ or error
+        why = f" ({cause})" if isinstance(cause, OSError) else ""
+        text = (
+            f"No process could be started for the tool {tool.name!r}{why}. A script that starts"
+            ' processes needs the guard `if __name__ == "__main__":`.'
+        )
+    elif code == -signal.SIGKILL:
+        text = (
+            f"The process of the tool {tool.name!r} was killed, as the system does when memory"
+            " runs out."
+        )
+    else:
+        how = signal.strsignal(-code) if code < 0 else f"exit code {code}"
+        text = f"The process of the tool {tool.name!r} died ({how})."
+    return ToolError(text, failure="transient")
+
+
+def _closed(tool: Tool) -> ToolError:
+    return ToolError(
+        f"The pool was closed while the tool {tool.name!r} ran in it.", failure="environment"
+    )
 
 
 def _packed(tool: Tool, arguments: dict[str, Any], ctx: ToolContext) -> bytes:
@@ -134,21 +172,17 @@ def _try_dump(value: Any) -> bytes | None:
         return None
 
 
-_places: dict[contextvars.ContextVar[Any], tuple[str, str] | None] = {}
-
-
 def _variables() -> tuple[Variable, ...]:
     found: list[Variable] = []
     for variable, value in contextvars.copy_context().items():
-        if variable not in _places:
-            _places[variable] = _place(variable)
-        place = _places[variable]
+        place = _place(variable)
         data = None if place is None else _try_dump(value)
         if place is not None and data is not None:
             found.append(Variable(*place, data))
     return tuple(found)
 
 
+@lru_cache(maxsize=1024)
 def _place(variable: contextvars.ContextVar[Any]) -> tuple[str, str] | None:
     """The module and the name that hold a variable, so that another process finds it."""
     for name, module in tuple(sys.modules.items()):

@@ -11,6 +11,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any, Final
 
 IDLE: Final = 10.0
@@ -90,8 +91,9 @@ class Threads:
 class Job:
     """One call of a function in a thread, as the event loop sees it.
 
-    Awaiting `begun` waits for a thread to be free. Cancelling either wait gives the call up: it
-    does not begin if it has not begun, and its outcome is dropped.
+    Attributes:
+        begun: settles when a thread is free and the function begins.
+        outcome: settles when the thread has done with the job, also if it was abandoned.
     """
 
     __slots__ = ("_abandoned", "_context", "_function", "_loop", "begun", "outcome")
@@ -106,18 +108,23 @@ class Job:
 
     def run(self) -> None:
         """Called in the thread."""
-        if self._abandoned:
-            return
-        self._tell(self.begun, None)
-        try:
-            outcome: tuple[Any, BaseException | None] = (self._context.run(self._function), None)
-        except BaseException as error:  # whatever it is, it belongs to the one who awaits
-            outcome = (None, error)
+        outcome: tuple[Any, BaseException | None] = (None, None)
+        if not self._abandoned:
+            self._tell(self.begun, None)
+        if not self._abandoned:  # telling may have found that the loop is closed
+            try:
+                outcome = (self._context.run(self._function), None)
+            except BaseException as error:  # whatever it is, it belongs to the one who awaits
+                outcome = (None, error)
         self._tell(self.outcome, outcome)
 
-    def abandon(self) -> None:
-        """Nobody waits any more."""
+    def abandon(self, held: ExitStack | None) -> None:
+        """Nobody waits any more: it does not begin if it has not begun. `held` is let go when the
+        thread has done with it."""
         self._abandoned = True
+        if held is not None and not self.outcome.done():
+            kept = held.pop_all()
+            self.outcome.add_done_callback(lambda _: kept.close())
 
     def _tell(self, future: asyncio.Future[Any], value: Any) -> None:
         try:
@@ -131,25 +138,35 @@ def _settle(future: asyncio.Future[Any], value: Any) -> None:
         future.set_result(value)
 
 
-async def in_thread(threads: Threads, function: Callable[[], Any], seconds: float | None) -> Any:
+async def in_thread(
+    threads: Threads,
+    function: Callable[[], Any],
+    seconds: float | None,
+    held: ExitStack | None = None,
+) -> Any:
     """What a sync function returns or raises.
 
+    Args:
+        threads: where it runs.
+        function: what runs. Once it has begun it runs to its end, unheard if it was given up.
+        seconds: its time; None for no limit.
+        held: what the call holds; a function that was given up keeps it until it ends.
+
     Raises:
-        TimeoutError: `seconds` after it began it had not ended. It runs on, unheard.
+        Expired: `seconds` after it began it had not ended.
     """
     job = Job(function)
     threads.submit(job.run)
     try:
-        if seconds is None:
-            value, error = await job.outcome
-        else:
+        if seconds is not None:
             await job.begun
-            done, _ = await asyncio.wait((job.outcome,), timeout=seconds)
-            if not done:
-                raise Expired
-            value, error = job.outcome.result()
+        # `wait` leaves the outcome alone when it is cancelled, so that the end can still be told.
+        done, _ = await asyncio.wait((job.outcome,), timeout=seconds)
+        if not done:
+            raise Expired
+        value, error = job.outcome.result()
     except BaseException:
-        job.abandon()
+        job.abandon(held)
         raise
     if error is not None:
         raise error

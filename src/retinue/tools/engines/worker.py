@@ -11,7 +11,7 @@ from retinue.errors import Failure, ToolError, classify
 from retinue.tools.base import ToolContext, ToolReturn
 from retinue.tools.engines.base import is_pending, settled, spent
 from retinue.tools.importable import resolve
-from retinue.tools.results import as_content
+from retinue.tools.results import as_content, said
 
 
 class Variable(Struct, frozen=True):
@@ -80,17 +80,19 @@ def _returned(value: Any) -> bytes:
 
 
 def _raised(error: BaseException) -> Raised:
+    failure = classify(error)
     try:
         pickled = pickle.dumps(error)
-        pickle.loads(pickled)
+        if classify(pickle.loads(pickled)) != failure:
+            pickled = None  # what caused it does not travel with it
     except Exception:  # an exception with arguments of its own may pickle and not come back
         pickled = None
     retry_after = getattr(error, "retry_after", None)
     return Raised(
         pickled,
         type(error).__name__,
-        str(error),
-        classify(error),
+        said(error),
+        failure,
         retry_after if isinstance(retry_after, (int, float)) else None,
     )
 
