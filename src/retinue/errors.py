@@ -12,7 +12,9 @@
     │  ├─ ModelOverloaded     HTTP 408, 409, 429, 5xx, 529: later may work
     │  └─ ModelBroken         an answer that is no answer: HTML, bad JSON, a stream cut short
     ├─ ToolError              raised by a tool to say what kind of failure it is
+    ├─ ArgumentsError         what the model wrote does not fit a tool (in `tools.schema`)
     ├─ OutputError            the answer does not fit the output type that was asked for
+    ├─ FormatError            bytes that hold no message of ours (in `messages.codec`)
     ├─ StoreError             the conversation store is at fault
     │  ├─ ConversationBusy    another turn is writing this conversation
     │  └─ ConversationNotFound  no such conversation, or it belongs to somebody else
@@ -20,9 +22,11 @@
 
 Every message is one sentence or two: what happened, what was tried, what to do. A secret never
 stands in one. An error raised by your own code (a tool, a layer) reaches you as it is, unwrapped.
+Outside the tree stands `TimedOut` of the engines: a plain TimeoutError, as a tool's own would be.
 """
 
 import errno
+from collections.abc import Iterator
 from typing import Final, Literal
 
 Failure = Literal["semantic", "transient", "environment", "fatal"]
@@ -55,11 +59,10 @@ class ModelError(RetinueError):
     Attributes:
         status: the HTTP status, or None where there was none.
         retry_after: seconds the provider asked to wait, or None.
-        retryable: whether the same call may work later.
+        failure: the class of the failure; what the status says of it comes first.
     """
 
     failure: Failure = "semantic"
-    retryable: bool = False
 
     def __init__(
         self, message: str, *, status: int | None = None, retry_after: float | None = None
@@ -67,20 +70,24 @@ class ModelError(RetinueError):
         super().__init__(message)
         self.status = status
         self.retry_after = retry_after
+        self.failure = _of_status(status) or self.failure
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same call may work later."""
+        return self.failure == "transient"
 
 
 class ModelUnreachable(ModelError):
     """No connection, or it broke before an answer began."""
 
     failure = "transient"
-    retryable = True
 
 
 class ModelTimeout(ModelError):
     """No answer within the time allowed."""
 
     failure = "transient"
-    retryable = True
 
 
 class ModelRefused(ModelError):
@@ -91,7 +98,6 @@ class ModelOverloaded(ModelError):
     """The provider cannot answer now."""
 
     failure = "transient"
-    retryable = True
 
 
 class ModelBroken(ModelError):
@@ -138,6 +144,26 @@ class InternalError(RetinueError):
 _ENVIRONMENT_ERRNO: Final = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
 _TRANSIENT_STATUS: Final = {408, 429}
 _ENVIRONMENT_STATUS: Final = {401, 402, 403}
+_KNOWN: Final[dict[tuple[str, str], Failure]] = {
+    ("builtins", "TimeoutError"): "transient",
+    ("builtins", "ConnectionError"): "transient",
+    ("builtins", "PermissionError"): "environment",
+    ("socket", "gaierror"): "transient",
+    ("ssl", "SSLCertVerificationError"): "environment",
+    ("http", "IncompleteRead"): "transient",
+    ("aiohttp", "ClientConnectionError"): "transient",
+    ("aiohttp", "ClientConnectorCertificateError"): "environment",
+    ("aiohttp", "ClientPayloadError"): "transient",
+    ("httpx", "NetworkError"): "transient",
+    ("httpx", "RemoteProtocolError"): "transient",
+    ("httpx", "TimeoutException"): "transient",
+    ("requests", "ConnectionError"): "transient",
+    ("requests", "Timeout"): "transient",
+    ("requests", "ChunkedEncodingError"): "transient",
+    ("requests", "SSLError"): "environment",
+}
+"""Exceptions and what derives from them, by the root of their module and their name, so that no
+client need be imported to know its errors."""
 
 
 def classify(error: BaseException) -> Failure:
@@ -145,23 +171,47 @@ def classify(error: BaseException) -> Failure:
 
     What the exception says of itself (an attribute `failure`) comes first, then the exceptions
     that are known, then `semantic`. HTTP clients are recognised by the status their errors carry.
+    An exception of another library that says nothing is taken for what caused it.
     """
+    met = [error]
+    for one in met:  # grows by the causes of what says nothing
+        failure = _said(one)
+        if failure is not None and (one is error or failure != "fatal"):
+            return failure
+        met += [cause for cause in _causes(one) if all(cause is not known for known in met)]
+    return "semantic"
+
+
+def _said(error: BaseException) -> Failure | None:
     own = getattr(error, "failure", None)
     if own in ("semantic", "transient", "environment", "fatal"):
         return own
     if isinstance(error, (MemoryError, KeyboardInterrupt, SystemExit)):
         return "fatal"
-    if isinstance(error, (TimeoutError, ConnectionError)):
-        return "transient"
     if isinstance(error, OSError) and error.errno in _ENVIRONMENT_ERRNO:
         return "environment"
-    status = http_status(error)
-    if status is not None:
-        if status in _TRANSIENT_STATUS or status >= 500:
-            return "transient"
-        if status in _ENVIRONMENT_STATUS:
-            return "environment"
-    return "semantic"
+    for kind in type(error).__mro__:  # the nearest counts
+        known = _KNOWN.get((kind.__module__.partition(".")[0], kind.__name__))
+        if known is not None:
+            return known
+    return _of_status(http_status(error))
+
+
+def _of_status(status: int | None) -> Failure | None:
+    if status is None:
+        return None
+    if status in _TRANSIENT_STATUS or status >= 500:
+        return "transient"
+    return "environment" if status in _ENVIRONMENT_STATUS else None
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, RetinueError) or type(error).__module__ == "builtins":
+        return  # a plain ValueError says that the value is wrong, whatever showed it
+    for name in ("reason", "os_error", "__cause__"):  # of urllib, of aiohttp, of all
+        cause = getattr(error, name, None)
+        if isinstance(cause, BaseException):
+            yield cause
 
 
 def http_status(error: BaseException) -> int | None:
