@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from retinue import Agent, Image, Layer, Limits, tool, user
 from retinue.advisors import Memory
 from retinue.errors import ModelRefused
-from retinue.messages import Message, Text, assistant
+from retinue.messages import Message, Text, assistant, system
 from retinue.messages.window import is_question
 from retinue.models.scripted import Say, Scripted, call
 from retinue.stores import InMemory, Store
@@ -196,6 +196,44 @@ def test_every_request_of_every_conversation_is_valid(
     asyncio.run(scenario())
     strictly(model)
     assert all(is_question(request.messages[0]) for request in model.requests)
+
+
+@pytest.mark.rule("R-MEM-4")
+@pytest.mark.parametrize(
+    "window",
+    [{"max_messages": 4}, {"max_messages": None, "max_tokens": 24, "reserve": 0, "count": words}],
+    ids=["by messages", "by tokens"],
+)
+async def test_the_prompt_of_a_conversation_stays_however_long_it_grows(
+    store: Store, window: dict[str, Any]
+) -> None:
+    refused = Layer("strict", turn=refuses_shouting)
+    model = Scripted(*map(str, range(80)))
+    agent = Agent(model, advisors=[Memory(store, **window), refused])
+    await agent.run([system("Be kind."), user("WHAT?")], conversation="c")
+    await agent.run([system("Be brief."), user("0?")], conversation="c")
+    await talk(agent, *(f"{n}?" for n in range(1, 80)))
+    views = [sent(model, number) for number in range(1, 80)]
+    assert {view[0] for view in views} == {"system: Be brief."}
+    assert all(view.count("system: Be brief.") == 1 for view in views)
+    assert views[-1][-3:] == ["user: 78?", "assistant: 78", "user: 79?"]
+
+
+@pytest.mark.rule("R-MEM-4")
+async def test_a_prompt_behind_a_question_that_was_never_answered_is_sent_once(
+    store: Store,
+) -> None:
+    model = Scripted(ModelRefused("no"), "one", "two")
+    agent = Agent(model, advisors=[Memory(store, max_messages=4)])
+    with pytest.raises(ModelRefused):
+        await agent.run("what?", conversation="c")
+    await agent.run([system("Be brief."), user("1?"), user("I mean 2?")], conversation="c")
+    await talk(agent, "3?")
+    assert sent(model) == ["system: Be brief.", "user: 3?"]
+
+
+async def refuses_shouting(request: Any, call_next: Any) -> Any:
+    return request.refuse("no") if request.messages[-1].text.isupper() else await call_next(request)
 
 
 # -- cost ------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from retinue import Agent, Layer, tool
 from retinue.advisors import Memory
 from retinue.errors import ConversationBusy
 from retinue.models.scripted import Scripted, call
-from retinue.stores import Store
+from retinue.stores import InMemory, Store
 from tests.advisors.talking import WAYS, Way, by_run, by_stream, kept, sent, soon, strictly
 
 ways = pytest.mark.parametrize("way", WAYS)
@@ -131,3 +131,50 @@ async def test_a_turn_that_is_cancelled_while_it_waits_leaves_nothing(store: Sto
     await soon(agent.run("third?", conversation="c"))
     assert sent(model) == ["user: first?", "assistant: one", "user: third?"]
     assert "user: second?" not in await kept(store)
+
+
+@pytest.mark.rule("R-ONION-3", "R-MEM-6")
+@pytest.mark.parametrize("wait", [True, False])
+@ways
+async def test_an_outer_layer_may_call_its_inner_ones_at_once(
+    store: Store, way: Way, wait: bool
+) -> None:
+    async def both(request: Any, call_next: Any) -> Any:
+        first, second = await asyncio.gather(call_next(request), call_next(request))
+        assert {first.text, second.text} == {"one", "two"}
+        return second
+
+    model = Scripted("zero", "one", "two")
+    memory = Memory(store, wait=wait)
+    await soon(way(Agent(model, advisors=[memory]), "before?", conversation="c"))
+    agent = Agent(model, advisors=[Layer("both", turn=both), memory])
+    await soon(way(agent, "why?", conversation="c"))
+    history = ["user: before?", "assistant: zero", "user: why?"]
+    assert sent(model, 1) == sent(model, 2) == history
+    assert (await kept(store))[:3] == history
+    await soon(way(Agent(Scripted("three"), advisors=[memory]), "after?", conversation="c"))
+
+
+@pytest.mark.rule("R-ONION-3")
+async def test_an_entry_that_is_given_up_while_it_opens_leaves_the_opening_to_the_other() -> None:
+    gate = Gate()
+
+    class SlowAtFirst(InMemory):
+        async def tail(self, conversation: str, **options: Any) -> Any:
+            if not gate.asked.is_set():
+                gate.asked.set()
+                await gate.open.wait()
+            return await super().tail(conversation, **options)
+
+    async def race(request: Any, call_next: Any) -> Any:
+        first = asyncio.create_task(call_next(request))
+        await gate.asked.wait()
+        second = asyncio.create_task(call_next(request))
+        await asyncio.sleep(0)
+        first.cancel()
+        return await second
+
+    store = SlowAtFirst()
+    agent = Agent(Scripted("one"), advisors=[Layer("race", turn=race), Memory(store)])
+    assert (await soon(agent.run("why?", conversation="c"))).text == "one"
+    assert await kept(store) == ["user: why?", "assistant: one"]

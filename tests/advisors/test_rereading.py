@@ -47,6 +47,19 @@ async def test_only_the_last_question_is_read_twice(way: Way) -> None:
     assert sent(model) == ["user: before?", "assistant: one", TWICE]
 
 
+@pytest.mark.rule("R-LOOP-5")
+@ways
+async def test_on_re_entry_the_question_is_read_twice_and_not_the_feedback(way: Way) -> None:
+    async def shorter(request: Any, call_next: Any) -> Any:
+        await call_next(request)
+        return await call_next(request.again("Shorter."))
+
+    model = Scripted("because of that", "because")
+    agent = Agent(model, advisors=[Layer("shorter", turn=shorter), ReReading()])
+    await way(agent, "why?")
+    assert sent(model) == [TWICE, "assistant: because of that", "user: Shorter."]
+
+
 async def test_a_picture_stays_where_it_is_and_one_alone_is_sent_as_it_is() -> None:
     picture = Image(url="http://x/cat.png")
     model = Scripted("one", "two")

@@ -134,11 +134,8 @@ def test_a_partial_message_says_so_and_leaves_out_calls_that_may_be_cut_off() ->
 
 
 def test_nothing_sent_is_an_empty_answer() -> None:
-    assert folded().is_empty
-    assert folded(TextDelta(""), UsageDelta(Usage(input=1)), FinishDelta("stop")).is_empty
-    assert not folded(TextDelta(" ")).is_empty
-    assert not folded(ToolCallDelta(0, "a", "now")).is_empty
     assert message().parts == ()
+    assert message(TextDelta(""), UsageDelta(Usage(input=1)), FinishDelta("stop")).parts == ()
 
 
 # -- thinking ----------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retinue.messages import Message, ToolCall, ToolResult, assistant, system, tool_result, user
-from retinue.messages.window import exchanges, fit, heal, is_question, turns
+from retinue.messages.window import exchanges, fit, heal, is_question, opening, turns
 from tests.messages.made import exchange, feedback, histories, messages, one_turn
 from tests.messages.made import turns as current_turns
 from tests.strict import check_transcript
@@ -74,16 +74,41 @@ def test_a_view_begins_with_a_question(history, current, limit, size) -> None:
 @given(histories, current_turns, limits, sizes)
 def test_a_view_fits_unless_only_untouchable_parts_remain(history, current, limit, size) -> None:
     view = fit(history, current, limit, size)
-    assert sum(map(size, view)) <= limit or list(view) == untouchable(current)
+    least = [*opening(history), *untouchable(current)]
+    assert sum(map(size, view)) <= limit or list(view) == least
 
 
 @pytest.mark.rule("R-MEM-4")
 @given(histories, current_turns, limits, sizes)
 def test_a_turn_of_the_past_is_kept_whole_or_not_at_all(history, current, limit, size) -> None:
     kept = {message.id for message in fit(history, current, limit, size)}
-    whole = [all(m.id in kept for m in turn) for turn in turns(history)]
-    some = [any(m.id in kept for m in turn) for turn in turns(history)]
+    past = turns(history[len(opening(history)) :])
+    whole = [all(m.id in kept for m in turn) for turn in past]
+    some = [any(m.id in kept for m in turn) for turn in past]
     assert whole == some == sorted(whole), "the latest turns are those that stay"
+
+
+@pytest.mark.rule("R-MEM-4")
+@given(st.lists(st.just("rule"), max_size=2), histories, current_turns, limits, sizes)
+def test_the_prompt_that_a_conversation_begins_with_stays(
+    rules, history, current, limit, size
+) -> None:
+    prompt = [system(rule) for rule in rules]
+    view = fit([*prompt, *history], current, limit, size)
+    assert list(view[: len(prompt)]) == prompt
+
+
+@pytest.mark.rule("R-MEM-4")
+def test_a_system_message_of_a_later_turn_goes_with_its_turn() -> None:
+    prompt, rule = system("be kind"), system("be brief")
+    first = [user("a"), *exchange(0)]
+    second = [rule, user("b"), *exchange(0)]
+    third = [user("c"), *exchange(0)]
+    current = [user("d")]
+    history = [prompt, *first, *second, *third]
+    assert fit(history, current, 7, one) == (prompt, *second, *third, *current)
+    assert fit(history, current, 6, one) == (prompt, *third, *current)
+    assert fit(history, current, 0, one) == (prompt, *current)
 
 
 @pytest.mark.rule("R-MEM-4")

@@ -9,7 +9,7 @@ whatever other layers send or return, and wherever this advisor stands in the li
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AsyncExitStack
 from typing import Any, Final
 
 from retinue.chains import (
@@ -21,24 +21,15 @@ from retinue.chains import (
     TurnResponse,
 )
 from retinue.errors import ConfigError
-from retinue.messages import (
-    File,
-    Image,
-    Message,
-    Part,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    new_id,
-)
-from retinue.messages.window import fit, heal, turns
+from retinue.messages import Message, new_id
+from retinue.messages.estimate import message_tokens, text_tokens
+from retinue.messages.window import fit, heal, opening, turns
 from retinue.stores import Entry, EntryState, InMemory, Store
 from retinue.stores.views import answered, displaced, resent
 
 HEALED: Final = "No result: the process ended before this call did."
 _PAGE: Final = 64  # entries read at once where the window is by tokens
-_MEDIA: Final = 1_000  # tokens that a picture or a file is taken for
+_HEAD: Final = 8  # entries among which the conversation's own prompt is looked for
 
 
 class Memory(Advisor):
@@ -86,7 +77,7 @@ class Memory(Advisor):
         self._max_messages = max_messages
         self._max_tokens = max_tokens
         self._reserve = reserve
-        self._count = count or _estimate
+        self._count = count or text_tokens
         self._wait = wait
 
     async def turn(
@@ -96,8 +87,9 @@ class Memory(Advisor):
         if request.conversation is None:
             return await call_next(request)
         mine = request.local(self)
-        if "history" not in mine:
-            await self._open(request, request.conversation, mine)
+        async with mine.setdefault("opening", asyncio.Lock()):  # entries may come at once
+            if "history" not in mine:
+                await self._open(request, request.conversation, mine)
         request = request.with_(
             history=(*request.history, *mine["history"]),
             messages=tuple(
@@ -135,21 +127,15 @@ class Memory(Advisor):
             yield self._max_tokens - self._reserve - taken, self._tokens
 
     def _tokens(self, message: Message) -> int:
-        # 4 tokens for the role and the frame; pictures and files at what vendors charge for them
-        return 4 + sum(
-            _MEDIA if isinstance(part, (Image, File)) else self._count(_wording(part))
-            for part in message.parts
-        )
+        return message_tokens(message, self._count)
 
     async def _open(self, request: TurnRequest, conversation: str, mine: dict[str, Any]) -> None:
         """Takes hold of the conversation and reads what the turn can need of it."""
-        hold = self.store.writing(conversation, wait=self._wait)
-        await hold.__aenter__()
-        try:
-            entries = await self._load(conversation, request.owner)
-            history = answered(entries)
+        async with AsyncExitStack() as hold:
+            await hold.enter_async_context(self.store.writing(conversation, wait=self._wait))
+            entries, prompt = await self._load(conversation, request.owner)
             log = _Log(self.store, conversation, request.owner)
-            healed = heal(history, HEALED)
+            healed = heal(answered(entries), HEALED)
             await log.keep_healed(entries, healed)
             told = await self._told(request, entries)
             if len(told) == len(request.messages):
@@ -157,15 +143,12 @@ class Memory(Advisor):
                     f"All messages of the input are answered already in conversation"
                     f" {conversation!r}; send a new one."
                 )
-        except BaseException:
-            await hold.__aexit__(None, None, None)
-            raise
-        again = displaced(entries, [m for m in request.messages if m.id not in told])
-        mine["history"] = healed
-        mine["told"] = told
-        mine["moved"] = {m.id: m.with_(id=new_id()) for m in request.messages if m.id in again}
-        known = {entry.message.id for entry in entries} | told
-        mine["journal"] = _Journal(log, request.turn_id, hold, known)
+            again = displaced(entries, [m for m in request.messages if m.id not in told])
+            mine["history"] = (*prompt, *healed)
+            mine["told"] = told
+            mine["moved"] = {m.id: m.with_(id=new_id()) for m in request.messages if m.id in again}
+            known = {entry.message.id for entry in entries} | told
+            mine["journal"] = _Journal(log, request.turn_id, hold.pop_all(), known)
 
     async def _told(self, request: TurnRequest, entries: Sequence[Entry]) -> frozenset[str]:
         """The ids of those input messages that the log has already."""
@@ -177,10 +160,13 @@ class Memory(Advisor):
             count = resent(entries, messages)
         return frozenset(message.id for message in messages[:count])
 
-    async def _load(self, conversation: str, owner: str | None) -> Sequence[Entry]:
-        """The end of the log, as much of it as the window can show, from a turn start on."""
+    async def _load(
+        self, conversation: str, owner: str | None
+    ) -> tuple[Sequence[Entry], Sequence[Message]]:
+        """The end of the log, as much of it as the window can show, from a turn start on; and the
+        system messages that the log begins with, if that end does not reach back to them."""
         if self._max_messages is None and self._max_tokens is None:
-            return await self.store.tail(conversation, owner=owner)
+            return await self.store.tail(conversation, owner=owner), ()
         page = min(self._max_messages or _PAGE, 4 * _PAGE) + 1
         entries: list[Entry] = []
         while True:
@@ -188,10 +174,12 @@ class Memory(Advisor):
             found = await self.store.tail(conversation, owner=owner, limit=page, before=before)
             entries = [*found, *entries]
             if len(found) < page:
-                return entries
+                return entries, ()
             whole = [entry for entry in entries if entry.turn != entries[0].turn]
             if self._fills_window(answered(whole)):
-                return whole
+                head = await self.store.head(conversation, owner=owner, limit=_HEAD)
+                older = [entry for entry in head if entry.position < whole[0].position]
+                return whole, opening([entry.message for entry in older if not entry.state])
 
     def _fills_window(self, history: Sequence[Message]) -> bool:
         if self._max_messages is not None and len(history) >= self._max_messages:
@@ -237,9 +225,7 @@ class _Log:
 class _Journal:
     """Writes one turn into the log, as the loop goes on with it."""
 
-    def __init__(
-        self, log: _Log, turn: str, hold: AbstractAsyncContextManager[None], known: set[str]
-    ) -> None:
+    def __init__(self, log: _Log, turn: str, hold: AsyncExitStack, known: set[str]) -> None:
         self._log = log
         self._turn = turn
         self._hold = hold
@@ -282,14 +268,4 @@ class _Journal:
 
     async def close(self) -> None:
         """Lets the conversation go."""
-        await self._hold.__aexit__(None, None, None)
-
-
-def _estimate(text: str) -> int:
-    return (len(text) if text.isascii() else len(text.encode())) // 4 + 1
-
-
-def _wording(part: Part) -> str:
-    if isinstance(part, ToolCall):
-        return part.name + part.arguments
-    return part.text if isinstance(part, (Text, Thinking, ToolResult)) else ""
+        await self._hold.aclose()

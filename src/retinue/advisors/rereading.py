@@ -7,6 +7,7 @@ Reasoning in Large Language Models" (Xu et al., 2023).
 
 from retinue.chains import Advisor, CallNext, ChatRequest, ChatResponse
 from retinue.messages import Message, Text
+from retinue.messages.window import is_question
 
 
 class ReReading(Advisor):
@@ -21,7 +22,7 @@ class ReReading(Advisor):
         """Sends the last question twice."""
         messages = list(request.messages)
         for at in range(len(messages) - 1, -1, -1):
-            if messages[at].role == "user":
+            if is_question(messages[at]):
                 messages[at] = _twice(messages[at])
                 break
         return await call_next(request.with_(messages=tuple(messages)))

@@ -23,10 +23,6 @@ class _Said:
     def __init__(self) -> None:
         self.pieces: list[str] = []
 
-    def part(self, provider: str | None) -> Part | None:
-        text = "".join(self.pieces)
-        return Text(text) if text else None
-
 
 class _Thought:
     """Reasoning that has come so far, and the provider's proof of it."""
@@ -38,12 +34,6 @@ class _Thought:
         self.signature: str | None = None
         self.opaque: str | None = None
 
-    def part(self, provider: str | None) -> Part | None:
-        text = "".join(self.pieces)
-        if not text and self.signature is None and self.opaque is None:
-            return None
-        return Thinking(text, self.signature, self.opaque, provider)
-
 
 class _Asked:
     """A call that has come so far."""
@@ -54,9 +44,6 @@ class _Asked:
         self.id = ""
         self.name = ""
         self.pieces: list[str] = []
-
-    def part(self, provider: str | None) -> Part | None:
-        return ToolCall(self.id, self.name, "".join(self.pieces) or "{}")
 
 
 class Accumulator:
@@ -109,11 +96,6 @@ class Accumulator:
         return "".join("".join(s.pieces) for s in self._segments if type(s) is _Said)
 
     @property
-    def is_empty(self) -> bool:
-        """Whether nothing that a person or a tool could use has come."""
-        return not any(s.part(None) for s in self._segments)
-
-    @property
     def size(self) -> int:
         """Bytes of all that was said, thought and asked so far."""
         return sum(size(piece) for segment in self._segments for piece in segment.pieces)
@@ -126,7 +108,7 @@ class Accumulator:
             part
             for segment in self._segments
             if not (partial and type(segment) is _Asked)
-            and (part := segment.part(provider)) is not None
+            and (part := _part(segment, provider)) is not None
         )
         if self._calls:
             parts = _told_apart(parts)
@@ -176,6 +158,17 @@ class Accumulator:
             self.usage = self.usage + delta.usage
         else:
             self.usage = self.usage.overlaid(delta.usage)
+
+
+def _part(segment: _Said | _Thought | _Asked, provider: str | None) -> Part | None:
+    text = "".join(segment.pieces)
+    if isinstance(segment, _Asked):
+        return ToolCall(segment.id, segment.name, text or "{}")
+    if isinstance(segment, _Said):
+        return Text(text) if text else None
+    if text or segment.signature is not None or segment.opaque is not None:
+        return Thinking(text, segment.signature, segment.opaque, provider)
+    return None
 
 
 def _told_apart(parts: tuple[Part, ...]) -> tuple[Part, ...]:

@@ -1,7 +1,5 @@
 """What a model sends while it answers. An adapter decodes the provider's stream to these."""
 
-from typing import Literal
-
 from msgspec import Struct
 
 from retinue.messages.usage import Usage
@@ -48,4 +46,3 @@ class FinishDelta(Struct, frozen=True, gc=False, tag="finish"):
 
 
 Delta = TextDelta | ThinkingDelta | ToolCallDelta | UsageDelta | FinishDelta
-FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]

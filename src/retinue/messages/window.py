@@ -4,7 +4,7 @@ Pure functions over messages. A view is cut at turn starts; the log behind it ke
 """
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from retinue.messages.message import Message, tool_result
 from retinue.messages.parts import Text, ToolCall, ToolResult
@@ -28,6 +28,11 @@ def turns(messages: Sequence[Message]) -> list[tuple[Message, ...]]:
     return [tuple(messages[a:b]) for a, b in pairwise([*starts, len(messages)])]
 
 
+def opening(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The system messages that the messages begin with: the conversation's own prompt."""
+    return tuple(takewhile(lambda message: message.role == "system", messages))
+
+
 def exchanges(turn: Sequence[Message]) -> list[tuple[Message, ...]]:
     """A turn in pieces that must not be torn: each call with its results is one."""
     pieces: list[list[Message]] = []
@@ -45,8 +50,9 @@ def fit(
     """The messages that fit into `limit`, the latest ones first to be kept (R-MEM-4).
 
     Whole turns of the history go, the oldest first. If the current turn alone is too large, its
-    oldest calls go with their results. Its questions and its last exchange always stay, so the
-    view may be larger than the limit when they are.
+    oldest calls go with their results. Its questions and its last exchange always stay, and so do
+    the system messages that the history begins with: the view may be larger than the limit when
+    they are.
 
     Args:
         history: the messages of earlier turns.
@@ -54,16 +60,18 @@ def fit(
         limit: the budget, in the unit of `size`.
         size: what a message weighs.
     """
+    prompt = opening(history)
+    limit -= sum(map(size, prompt))
     room = limit - sum(map(size, current))
     if room < 0:
-        return _trimmed(current, limit, size)
+        return (*prompt, *_trimmed(current, limit, size))
     kept: list[tuple[Message, ...]] = []
-    for turn in reversed(turns(history)):
+    for turn in reversed(turns(history[len(prompt) :])):
         room -= sum(map(size, turn))
         if room < 0:
             break
         kept.append(turn)
-    return (*(message for turn in reversed(kept) for message in turn), *current)
+    return (*prompt, *(message for turn in reversed(kept) for message in turn), *current)
 
 
 def heal(messages: Sequence[Message], why: str) -> tuple[Message, ...]:
