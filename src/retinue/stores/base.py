@@ -5,6 +5,7 @@ Every edge is written here in words; `retinue.testing.stores` checks them on any
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from enum import Enum, auto
 from typing import Final, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
@@ -14,8 +15,18 @@ from retinue.messages import Message
 EntryState = Literal["", "unanswered", "superseded"]
 """Facts of the log about a message. "" is sent in later turns; the others are kept, not sent."""
 
-EVERYONE: Final = "\x00everyone"
+
+class Everyone(Enum):
+    """All owners at once. It is no text, so nothing that a user sends can stand for it."""
+
+    EVERYONE = auto()
+
+
+EVERYONE: Final = Everyone.EVERYONE
 """Given as `owner` by tools of the operator: conversations of all owners."""
+
+Asker = str | Everyone | None
+"""Who asks: an owner, nobody in particular, or the operator."""
 
 
 class Entry(Struct, frozen=True):
@@ -64,7 +75,7 @@ class Store(Protocol):
         messages: Sequence[Message],
         *,
         turn: str,
-        owner: str | None = None,
+        owner: Asker = None,
         states: Mapping[str, EntryState] | None = None,
     ) -> None:
         """Stores those messages whose id is not in the conversation yet, in the order given.
@@ -74,9 +85,7 @@ class Store(Protocol):
         """
         ...
 
-    async def revise(
-        self, conversation: str, message: Message, *, owner: str | None = None
-    ) -> None:
+    async def revise(self, conversation: str, message: Message, *, owner: Asker = None) -> None:
         """Replaces the content of the message of the same id; position, turn and state stay.
 
         A message that is not there raises ConversationNotFound.
@@ -87,7 +96,7 @@ class Store(Protocol):
         self,
         conversation: str,
         *,
-        owner: str | None = None,
+        owner: Asker = None,
         limit: int | None = None,
         before: int | None = None,
     ) -> Sequence[Entry]:
@@ -98,19 +107,23 @@ class Store(Protocol):
         """
         ...
 
+    async def head(
+        self, conversation: str, *, owner: Asker = None, limit: int | None = None
+    ) -> Sequence[Entry]:
+        """The first `limit` entries (all by default), oldest first; else as `tail`."""
+        ...
+
     async def known(
-        self, conversation: str, ids: Sequence[str], *, owner: str | None = None
+        self, conversation: str, ids: Sequence[str], *, owner: Asker = None
     ) -> frozenset[str]:
         """Those of the ids that are stored in the conversation."""
         ...
 
-    async def conversations(
-        self, *, owner: str | None = None, limit: int = 100
-    ) -> Sequence[Summary]:
+    async def conversations(self, *, owner: Asker = None, limit: int = 100) -> Sequence[Summary]:
         """The owner's conversations, the one written last first. `EVERYONE` lists all."""
         ...
 
-    async def delete(self, conversation: str, *, owner: str | None = None) -> None:
+    async def delete(self, conversation: str, *, owner: Asker = None) -> None:
         """Removes a conversation and all its messages.
 
         Raises:

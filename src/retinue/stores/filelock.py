@@ -8,39 +8,16 @@ a lock on it is held or waited for; nothing else in the process should open the 
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import os
-import sys
 import threading
 from typing import Final
 
 from retinue.errors import StoreError
 
 _TAKEN: Final = {errno.EACCES, errno.EAGAIN, errno.EDEADLK}
-
-if sys.platform == "win32":
-    import msvcrt
-
-    _BITS = 30
-
-    def _take(descriptor: int, offset: int) -> None:
-        os.lseek(descriptor, offset, os.SEEK_SET)
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-
-    def _free(descriptor: int, offset: int) -> None:
-        os.lseek(descriptor, offset, os.SEEK_SET)
-        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
-
-else:
-    import fcntl
-
-    _BITS = 62
-
-    def _take(descriptor: int, offset: int) -> None:
-        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, offset)
-
-    def _free(descriptor: int, offset: int) -> None:
-        fcntl.lockf(descriptor, fcntl.LOCK_UN, 1, offset)
+_BITS: Final = 62  # of the hash: an offset is a number of 63 bits
 
 
 class _Opened:
@@ -95,7 +72,7 @@ class FileLock:
             if self._file is None:
                 return False
             try:
-                _take(self._file.descriptor, self._offset)
+                fcntl.lockf(self._file.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, self._offset)
             except OSError as error:
                 if error.errno in _TAKEN:
                     return False
@@ -116,7 +93,7 @@ class FileLock:
             if self._held:
                 self._held = False
                 with contextlib.suppress(OSError):  # the system frees it with the process
-                    _free(opened.descriptor, self._offset)
+                    fcntl.lockf(opened.descriptor, fcntl.LOCK_UN, 1, self._offset)
             opened.users -= 1
             if not opened.users:
                 del _files[self._path]
@@ -141,5 +118,4 @@ def _start_afresh() -> None:
     _files.clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_afresh)
+os.register_at_fork(after_in_child=_start_afresh)

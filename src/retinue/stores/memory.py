@@ -3,16 +3,16 @@
 import heapq
 import threading
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 
 from msgspec import structs
 
 from retinue.messages import Message
 from retinue.messages.codec import decode
 from retinue.stores import rules
-from retinue.stores.base import Entry, EntryState, Summary
-from retinue.stores.turnstile import writers
+from retinue.stores.alone import alone
+from retinue.stores.base import Asker, Entry, EntryState, Summary
 
 
 class _Conversation:
@@ -51,7 +51,7 @@ class InMemory:
         messages: Sequence[Message],
         *,
         turn: str,
-        owner: str | None = None,
+        owner: Asker = None,
         states: Mapping[str, EntryState] | None = None,
     ) -> None:
         """See `Store.append`."""
@@ -78,7 +78,7 @@ class InMemory:
                 log.entries[at] = structs.replace(log.entries[at], state=states[name])
             self._extend(log, [decode(body) for body in new.values()], turn, states, now)
 
-    def _begin(self, conversation: str, owner: str | None, now: float) -> _Conversation:
+    def _begin(self, conversation: str, owner: Asker, now: float) -> _Conversation:
         owner = rules.owner_of_new(conversation, owner)
         self._number += 1
         log = self._logs[conversation] = _Conversation(owner, self._number, now)
@@ -100,9 +100,7 @@ class InMemory:
             log.entries.append(Entry(len(log.entries) + 1, turn, message, state, now))
         log.updated = now
 
-    async def revise(
-        self, conversation: str, message: Message, *, owner: str | None = None
-    ) -> None:
+    async def revise(self, conversation: str, message: Message, *, owner: Asker = None) -> None:
         """See `Store.revise`."""
         rules.check_address(conversation, owner)
         rules.check_id("message id", message.id)
@@ -121,7 +119,7 @@ class InMemory:
         self,
         conversation: str,
         *,
-        owner: str | None = None,
+        owner: Asker = None,
         limit: int | None = None,
         before: int | None = None,
     ) -> Sequence[Entry]:
@@ -135,8 +133,18 @@ class InMemory:
             end = max(0, min(rules.end_of(before) - 1, len(log.entries)))
             return log.entries[max(0, end - limit) : end]
 
+    async def head(
+        self, conversation: str, *, owner: Asker = None, limit: int | None = None
+    ) -> Sequence[Entry]:
+        """See `Store.head`."""
+        rules.check_address(conversation, owner)
+        limit = rules.check_limit(limit)
+        with self._lock:
+            log = self._find(conversation, owner)
+            return log.entries[:limit] if log else []
+
     async def known(
-        self, conversation: str, ids: Sequence[str], *, owner: str | None = None
+        self, conversation: str, ids: Sequence[str], *, owner: Asker = None
     ) -> frozenset[str]:
         """See `Store.known`."""
         rules.check_address(conversation, owner)
@@ -144,12 +152,9 @@ class InMemory:
             log = self._find(conversation, owner)
             return frozenset(name for name in ids if name in log.index) if log else frozenset()
 
-    async def conversations(
-        self, *, owner: str | None = None, limit: int = 100
-    ) -> Sequence[Summary]:
+    async def conversations(self, *, owner: Asker = None, limit: int = 100) -> Sequence[Summary]:
         """See `Store.conversations`."""
-        if owner is not None:
-            rules.check_id("owner", owner)
+        rules.check_owner(owner)
         most = rules.check_limit(limit)
         with self._lock:
             seen = [item for item in self._logs.items() if rules.may_see(item[1].owner, owner)]
@@ -163,7 +168,7 @@ class InMemory:
                 for name, log in last
             ]
 
-    async def delete(self, conversation: str, *, owner: str | None = None) -> None:
+    async def delete(self, conversation: str, *, owner: Asker = None) -> None:
         """See `Store.delete`."""
         rules.check_address(conversation, owner)
         with self._lock:
@@ -173,28 +178,18 @@ class InMemory:
     def writing(self, conversation: str, *, wait: bool = True) -> AbstractAsyncContextManager[None]:
         """See `Store.writing`."""
         rules.check_id("conversation id", conversation)
-        return self._writing(conversation, wait)
-
-    @asynccontextmanager
-    async def _writing(self, conversation: str, wait: bool) -> AsyncGenerator[None]:
-        key = (self, conversation)
-        if not await writers.enter(key, wait=wait):
-            raise rules.busy(conversation)
-        try:
-            yield
-        finally:
-            writers.leave(key)
+        return alone(self, conversation, wait=wait)
 
     async def close(self) -> None:
         """Nothing to let go of; the conversations stay."""
 
-    def _find(self, conversation: str, owner: str | None) -> _Conversation | None:
+    def _find(self, conversation: str, owner: Asker) -> _Conversation | None:
         log = self._logs.get(conversation)
         if log is not None and not rules.may_see(log.owner, owner):
             raise rules.not_found(conversation)
         return log
 
-    def _existing(self, conversation: str, owner: str | None) -> _Conversation:
+    def _existing(self, conversation: str, owner: Asker) -> _Conversation:
         log = self._find(conversation, owner)
         if log is None:
             raise rules.not_found(conversation)

@@ -6,7 +6,7 @@ from typing import Final, get_args
 from retinue.errors import ConfigError, ConversationBusy, ConversationNotFound
 from retinue.messages import Message
 from retinue.messages.codec import encode
-from retinue.stores.base import EVERYONE, EntryState
+from retinue.stores.base import EVERYONE, Asker, EntryState
 
 LONGEST_ID: Final = 1_000
 LONGEST_TITLE: Final = 80
@@ -35,10 +35,15 @@ def check_id(what: str, text: str) -> None:
         )
 
 
-def check_address(conversation: str, owner: str | None) -> None:
+def check_address(conversation: str, owner: Asker) -> None:
     """Refuses the id of a conversation or of its owner where no store could hold it."""
     check_id("conversation id", conversation)
-    if owner is not None:
+    check_owner(owner)
+
+
+def check_owner(owner: Asker) -> None:
+    """Refuses an owner that no store could hold."""
+    if owner is not None and owner is not EVERYONE:
         check_id("owner", owner)
 
 
@@ -122,14 +127,14 @@ def first_question(messages: Sequence[Message], after: int) -> tuple[str, int] |
     return None
 
 
-def may_see(owner: str | None, asking: str | None) -> bool:
+def may_see(owner: str | None, asking: Asker) -> bool:
     """Whether a conversation of `owner` exists for the one who asks (R-MEM-9)."""
-    return asking == EVERYONE or owner == asking
+    return asking is EVERYONE or owner == asking
 
 
-def owner_of_new(conversation: str, owner: str | None) -> str | None:
+def owner_of_new(conversation: str, owner: Asker) -> str | None:
     """The owner that a new conversation gets. EVERYONE owns nothing and raises ConfigError."""
-    if owner == EVERYONE:
+    if owner is EVERYONE:
         raise ConfigError(
             f"Conversation {quoted(conversation)} is new and cannot belong to everyone; give the"
             " owner it is for, or None."

@@ -5,7 +5,6 @@ loops and threads, and a holder may leave from another task than the one that en
 """
 
 import asyncio
-import os
 import threading
 from collections import deque
 from collections.abc import Hashable
@@ -83,10 +82,3 @@ class Turnstile:
                     queue.remove(place)
                 return
         self.leave(key)  # it was called and cancelled at once: the next one must not wait for it
-
-
-writers = Turnstile()
-"""Who writes what in this process. Keys are pairs of a place (a store, a file) and an id."""
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=writers.forget)

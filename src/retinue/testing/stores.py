@@ -240,14 +240,21 @@ class StoreContract(WritingContract):
         assert await store.tail("c", before=-(2**70)) == []
         assert texts(await store.tail("c", limit=2**70, before=2**70)) == texts(whole)
 
+    async def test_head_gives_the_first_ones(self, store: Store) -> None:
+        await store.append("c", [user(str(n)) for n in range(10)], turn="t")
+        assert texts(await store.head("c", limit=3)) == ["0", "1", "2"]
+        assert await store.head("c") == await store.head("c", limit=2**70) == await store.tail("c")
+        assert await store.head("c", limit=0) == []
+
     async def test_a_negative_limit_is_refused(self, store: Store) -> None:
-        with pytest.raises(ConfigError, match="-1"):
-            await store.tail("c", limit=-1)
+        for reading in (store.tail("c", limit=-1), store.head("c", limit=-1)):
+            with pytest.raises(ConfigError, match="-1"):
+                await reading
         with pytest.raises(ConfigError, match="-1"):
             await store.conversations(limit=-1)
 
     async def test_a_conversation_that_is_not_there_is_empty(self, store: Store) -> None:
-        assert await store.tail("c") == []
+        assert await store.tail("c") == await store.head("c") == []
         assert await store.known("c", ["m"]) == frozenset()
 
     async def test_known_says_which_ids_are_stored(self, store: Store) -> None:
@@ -291,12 +298,13 @@ class StoreContract(WritingContract):
     async def test_to_another_owner_a_conversation_is_not_there(self, store: Store) -> None:
         hers, theirs = user("hers"), user("theirs")
         await store.append("c", [hers], turn="t", owner="ann")
-        for other in ("bob", "Ann", None):
+        for other in ("bob", "Ann", str(EVERYONE), EVERYONE.name, None):
             for attempt in (
                 store.append("c", [theirs], turn="t", owner=other),
                 store.append("c", [], turn="t", owner=other),
                 store.revise("c", hers.with_text("stolen"), owner=other),
                 store.tail("c", owner=other),
+                store.head("c", owner=other),
                 store.known("c", [hers.id], owner=other),
                 store.delete("c", owner=other),
             ):
@@ -369,6 +377,7 @@ class StoreContract(WritingContract):
             store.append("c", [message], turn=bad),
             store.revise(bad, message),
             store.tail(bad),
+            store.head(bad),
             store.known(bad, ["m"]),
             store.conversations(owner=bad),
             store.delete(bad),

@@ -5,7 +5,7 @@ nothing here knows which database it is.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Executable, Row, and_, bindparam, delete, insert, select, update
@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Executable, Row, and_, bindparam, delete, ins
 from retinue.messages import Message
 from retinue.messages.codec import decode
 from retinue.stores import rules
-from retinue.stores.base import EVERYONE, Entry, EntryState, Summary
+from retinue.stores.base import EVERYONE, Asker, Entry, EntryState, Summary
 from retinue.stores.sql.tables import Sought, sought
 from retinue.stores.sql.tables import conversations as c
 from retinue.stores.sql.tables import entries as e
@@ -54,12 +54,13 @@ _among = select(e.c.message).where(
     e.c.conversation == bindparam("of"),
     sought(e.c.message).in_(bindparam("names", type_=Sought, expanding=True)),
 )
-_last = (
+_entries = (
     select(e.c.position, e.c.turn, e.c.state, e.c.at, e.c.body)
-    .where(e.c.conversation == bindparam("of"), e.c.position < bindparam("end"))
-    .order_by(e.c.position.desc())
+    .where(e.c.conversation == bindparam("of"))
     .limit(bindparam("most"))
 )
+_first = _entries.order_by(e.c.position)
+_last = _entries.where(e.c.position < bindparam("end")).order_by(e.c.position.desc())
 _listed = (
     select(c.c.id, c.c.owner, c.c.title, c.c.messages, c.c.created, c.c.updated)
     .order_by(c.c.updated.desc(), c.c.key.desc())
@@ -74,7 +75,7 @@ _remove = delete(c).where(c.c.key == bindparam("of"))
 def append(
     connection: Connection,
     conversation: str,
-    owner: str | None,
+    owner: Asker,
     forms: Forms,
     turn: str,
     states: Mapping[str, EntryState],
@@ -128,7 +129,7 @@ def append(
 
 
 def revise(
-    connection: Connection, conversation: str, owner: str | None, message: Message, body: bytes
+    connection: Connection, conversation: str, owner: Asker, message: Message, body: bytes
 ) -> None:
     """See `Store.revise`."""
     row = _existing(connection, _find_to_write, conversation, owner)
@@ -144,7 +145,7 @@ def revise(
 
 
 def tail(
-    connection: Connection, conversation: str, owner: str | None, limit: int, end: int
+    connection: Connection, conversation: str, owner: Asker, limit: int, end: int
 ) -> list[Entry]:
     """See `Store.tail`; the positions are below `end`.
 
@@ -155,23 +156,32 @@ def tail(
     if row is None:
         return []
     rows = connection.execute(_last, {"of": row.key, "end": end, "most": limit}).all()
-    return [
-        Entry(position, turn, decode(body), state, at)
-        for position, turn, state, at, body in reversed(rows)
-    ]
+    return _read(reversed(rows))
+
+
+def head(connection: Connection, conversation: str, owner: Asker, limit: int) -> list[Entry]:
+    """See `Store.head`.
+
+    Raises:
+        FormatError: a row holds no message.
+    """
+    row = _look(connection, _find, conversation, owner)
+    if row is None:
+        return []
+    return _read(connection.execute(_first, {"of": row.key, "most": limit}))
 
 
 def known(
-    connection: Connection, conversation: str, owner: str | None, ids: Sequence[str]
+    connection: Connection, conversation: str, owner: Asker, ids: Sequence[str]
 ) -> frozenset[str]:
     """See `Store.known`."""
     row = _look(connection, _find, conversation, owner)
     return _among_those(connection, row.key, ids) if row else frozenset()
 
 
-def conversations(connection: Connection, owner: str | None, limit: int) -> list[Summary]:
+def conversations(connection: Connection, owner: Asker, limit: int) -> list[Summary]:
     """See `Store.conversations`."""
-    if owner == EVERYONE:
+    if owner is EVERYONE:
         rows = connection.execute(_listed, {"most": limit})
     elif owner is None:
         rows = connection.execute(_listed_of_none, {"most": limit})
@@ -180,7 +190,7 @@ def conversations(connection: Connection, owner: str | None, limit: int) -> list
     return [Summary(*row) for row in rows]
 
 
-def remove(connection: Connection, conversation: str, owner: str | None) -> None:
+def remove(connection: Connection, conversation: str, owner: Asker) -> None:
     """See `Store.delete`."""
     row = _existing(connection, _find_to_write, conversation, owner)
     connection.execute(_remove_entries, {"of": row.key})
@@ -188,7 +198,7 @@ def remove(connection: Connection, conversation: str, owner: str | None) -> None
 
 
 def _look(
-    connection: Connection, find: Executable, conversation: str, owner: str | None
+    connection: Connection, find: Executable, conversation: str, owner: Asker
 ) -> Row[Any] | None:
     """The conversation's row. None if it is not there; not found if it is somebody else's."""
     row = connection.execute(find, {"id": conversation}).first()
@@ -198,7 +208,7 @@ def _look(
 
 
 def _existing(
-    connection: Connection, find: Executable, conversation: str, owner: str | None
+    connection: Connection, find: Executable, conversation: str, owner: Asker
 ) -> Row[Any]:
     row = _look(connection, find, conversation, owner)
     if row is None:
@@ -206,7 +216,7 @@ def _existing(
     return row
 
 
-def _create(connection: Connection, conversation: str, owner: str | None, now: float) -> int:
+def _create(connection: Connection, conversation: str, owner: Asker, now: float) -> int:
     return connection.execute(
         _begin,
         {
@@ -220,6 +230,12 @@ def _create(connection: Connection, conversation: str, owner: str | None, now: f
             "updated": now,
         },
     ).scalar_one()
+
+
+def _read(rows: Iterable[Sequence[Any]]) -> list[Entry]:
+    return [
+        Entry(position, turn, decode(body), state, at) for position, turn, state, at, body in rows
+    ]
 
 
 def _among_those(connection: Connection, key: int, ids: Sequence[str]) -> frozenset[str]:

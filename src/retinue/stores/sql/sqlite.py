@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from retinue.errors import ConfigError, StoreError
 from retinue.stores import rules
+from retinue.stores.alone import alone
 from retinue.stores.filelock import FileLock
 from retinue.stores.sql.store import SQLStore
 
@@ -122,7 +123,7 @@ class SQLite(SQLStore):
 
     def _writing(self, conversation: str, wait: bool) -> AbstractAsyncContextManager[None]:
         if self._path is None:
-            return self._alone((self, conversation), conversation, wait)
+            return alone(self, conversation, wait=wait)
         return self._alone_on_machine(os.path.realpath(self._path), conversation, wait)
 
     @asynccontextmanager
@@ -130,7 +131,7 @@ class SQLite(SQLStore):
         self, place: str, conversation: str, wait: bool
     ) -> AsyncGenerator[None]:
         self._check_path()
-        async with self._alone((place, conversation), conversation, wait):
+        async with alone(place, conversation, wait=wait):
             lock = FileLock(f"{place}.lock", conversation)
             lock.open()
             try:

@@ -2,17 +2,16 @@
 
 import importlib.util
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import TYPE_CHECKING, ClassVar, Concatenate, Final, ParamSpec, TypeVar
 
 from retinue.errors import MissingExtraError, StoreError
 from retinue.messages import Message
 from retinue.messages.codec import FormatError
 from retinue.stores import rules
-from retinue.stores.base import Entry, EntryState, Summary
+from retinue.stores.base import Asker, Entry, EntryState, Summary
 from retinue.stores.sql.worker import Worker
-from retinue.stores.turnstile import writers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,16 +78,6 @@ class SQLStore(ABC):
         """Whether a write failed only because another was in its way, so that it can be redone."""
         return False
 
-    @asynccontextmanager
-    async def _alone(self, key: Hashable, conversation: str, wait: bool) -> AsyncGenerator[None]:
-        """Held by one at a time in this process; `key` is the conversation and where it is kept."""
-        if not await writers.enter(key, wait=wait):
-            raise rules.busy(conversation)
-        try:
-            yield
-        finally:
-            writers.leave(key)
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._place!r})"
 
@@ -98,7 +87,7 @@ class SQLStore(ABC):
         messages: Sequence[Message],
         *,
         turn: str,
-        owner: str | None = None,
+        owner: Asker = None,
         states: Mapping[str, EntryState] | None = None,
     ) -> None:
         """See `Store.append`."""
@@ -111,9 +100,7 @@ class SQLStore(ABC):
 
         await self._write(log.append, conversation, owner, forms, turn, states)
 
-    async def revise(
-        self, conversation: str, message: Message, *, owner: str | None = None
-    ) -> None:
+    async def revise(self, conversation: str, message: Message, *, owner: Asker = None) -> None:
         """See `Store.revise`."""
         rules.check_address(conversation, owner)
         rules.check_id("message id", message.id)
@@ -126,7 +113,7 @@ class SQLStore(ABC):
         self,
         conversation: str,
         *,
-        owner: str | None = None,
+        owner: Asker = None,
         limit: int | None = None,
         before: int | None = None,
     ) -> Sequence[Entry]:
@@ -135,16 +122,22 @@ class SQLStore(ABC):
         most, end = rules.check_limit(limit), rules.end_of(before)
         from retinue.stores.sql import log
 
-        try:
+        with self._telling_of_rows(conversation):
             return await self._read(log.tail, conversation, owner, most, end)
-        except FormatError as error:
-            raise StoreError(
-                f"Conversation {rules.quoted(conversation)} in {self._place} holds a row that is no"
-                f" message; restore it from a backup. {error}"
-            ) from error
+
+    async def head(
+        self, conversation: str, *, owner: Asker = None, limit: int | None = None
+    ) -> Sequence[Entry]:
+        """See `Store.head`."""
+        rules.check_address(conversation, owner)
+        most = rules.check_limit(limit)
+        from retinue.stores.sql import log
+
+        with self._telling_of_rows(conversation):
+            return await self._read(log.head, conversation, owner, most)
 
     async def known(
-        self, conversation: str, ids: Sequence[str], *, owner: str | None = None
+        self, conversation: str, ids: Sequence[str], *, owner: Asker = None
     ) -> frozenset[str]:
         """See `Store.known`."""
         rules.check_address(conversation, owner)
@@ -152,18 +145,15 @@ class SQLStore(ABC):
 
         return await self._read(log.known, conversation, owner, list(ids))
 
-    async def conversations(
-        self, *, owner: str | None = None, limit: int = 100
-    ) -> Sequence[Summary]:
+    async def conversations(self, *, owner: Asker = None, limit: int = 100) -> Sequence[Summary]:
         """See `Store.conversations`."""
-        if owner is not None:
-            rules.check_id("owner", owner)
+        rules.check_owner(owner)
         most = rules.check_limit(limit)
         from retinue.stores.sql import log
 
         return await self._read(log.conversations, owner, most)
 
-    async def delete(self, conversation: str, *, owner: str | None = None) -> None:
+    async def delete(self, conversation: str, *, owner: Asker = None) -> None:
         """See `Store.delete`."""
         rules.check_address(conversation, owner)
         from retinue.stores.sql import log
@@ -178,6 +168,16 @@ class SQLStore(ABC):
     async def close(self) -> None:
         """Lets go of connections and threads, after what was asked for has been done."""
         await self._worker.close()
+
+    @contextmanager
+    def _telling_of_rows(self, conversation: str) -> Generator[None]:
+        try:
+            yield
+        except FormatError as error:
+            raise StoreError(
+                f"Conversation {rules.quoted(conversation)} in {self._place} holds a row that is no"
+                f" message; restore it from a backup. {error}"
+            ) from error
 
     async def _read(
         self,

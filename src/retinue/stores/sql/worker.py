@@ -6,7 +6,6 @@ loop may call. Nothing here knows SQL.
 
 import asyncio
 import contextlib
-import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from retinue.errors import RetinueError, StoreError
+from retinue.stores.sql import forks
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -78,7 +78,7 @@ class Worker:
         self._door = threading.Lock()  # guards the pool; held for an instant
         self._gate = _Gate(threads)  # passed through by operations; closed to drop the engine
         self._opening = threading.Lock()
-        _workers.add(self)
+        forks.attend(self)
 
     async def run(self, operation: Callable[["Engine"], T]) -> T:
         """What the operation returns. Once begun it is finished, even if the caller is cancelled.
@@ -161,27 +161,3 @@ class Worker:
         self._gate = _Gate(self._threads)  # a thread that is gone may have had hold of its inside
         self._opening = threading.Lock()
         self._door.release()
-
-
-_workers: "weakref.WeakSet[Worker]" = weakref.WeakSet()
-_forking: list[Worker] = []
-
-
-def _before() -> None:
-    _forking.extend(_workers)
-    for worker in _forking:
-        worker.before_fork()
-
-
-def _after() -> None:
-    while _forking:
-        _forking.pop().after_fork()
-
-
-def _after_in_child() -> None:
-    while _forking:
-        _forking.pop().after_fork_in_child()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_after_in_child)

@@ -16,6 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from retinue.errors import StoreError
+from retinue.stores.sql import forks
 
 if TYPE_CHECKING:
     from retinue.stores.sql.postgresql.session import Session
@@ -53,7 +54,7 @@ class SessionLocks:
         self._thread: ThreadPoolExecutor | None = None
         self._door = threading.Lock()  # guards the thread; held for an instant
         self._gate = threading.Lock()  # guards the rest; held for the length of an operation
-        _all.add(self)
+        forks.attend(self)
 
     async def take(self, name: str) -> bool:
         """Takes the lock, or returns False where another connection holds it.
@@ -205,27 +206,3 @@ def _cut_off(descriptor: int) -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, descriptor, inheritable=False)
     os.close(nothing)
-
-
-_all: "weakref.WeakSet[SessionLocks]" = weakref.WeakSet()
-_forking: list[SessionLocks] = []
-
-
-def _before() -> None:
-    _forking.extend(_all)
-    for locks in _forking:
-        locks.before_fork()
-
-
-def _after() -> None:
-    while _forking:
-        _forking.pop().after_fork()
-
-
-def _after_in_child() -> None:
-    while _forking:
-        _forking.pop().after_fork_in_child()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_after_in_child)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from retinue.errors import ConfigError, StoreError
 from retinue.stores import rules
+from retinue.stores.alone import alone
 from retinue.stores.sql.postgresql import failures
 from retinue.stores.sql.postgresql.address import Address, parse
 from retinue.stores.sql.postgresql.locks import SessionLocks
@@ -119,7 +120,7 @@ class PostgreSQL(SQLStore):
     @asynccontextmanager
     async def _held(self, conversation: str, wait: bool) -> AsyncGenerator[None]:
         place = (self._address.server, self._address.database, self._address.schema)
-        async with self._alone((place, conversation), conversation, wait):
+        async with alone(place, conversation, wait=wait):
             pause = _FIRST_PAUSE
             while not await self._locks.take(conversation):
                 if not wait:
