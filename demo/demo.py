@@ -13,7 +13,9 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from retinue import Agent, ChatRequest, ChatResponse, Layer, Settings, events, tool
 from retinue.advisors import Memory, UsageCollector
@@ -26,11 +28,13 @@ FIRST = "My dog is called Rex. Suggest a toy for Rex."
 SECOND = "What is my dog's name?"
 THIRD = "What is the name of my dog?"
 CALM = Settings(temperature=0, max_tokens=48)
-ROOMY = Settings(max_tokens=200)
+ROOMY = Settings(max_tokens=300)
+Name = Annotated[str, Meta(max_length=30)]
+"""It fits into ROOMY, whatever the model writes: a small one does not always find the end."""
 
 
-@tool
-def forecast(city: str, days: int) -> str:
+@tool(return_direct=True)
+def forecast(city: Name, days: int) -> str:
     """The weather forecast of a city.
 
     Args:
@@ -44,7 +48,7 @@ def forecast(city: str, days: int) -> str:
 class Person:
     """What is to be read out of a sentence."""
 
-    name: str
+    name: Name
     age: int
 
 
@@ -80,7 +84,7 @@ class Demo:
             elif isinstance(event, events.ToolStarted):
                 print(f"calls {event.name} with {dict(event.arguments or {})}")
             elif isinstance(event, events.ToolFinished):
-                print(f"tool   {event.text}\nmodel  ", end="", flush=True)
+                print(f"tool   {event.text}\nanswer ", end="", flush=True)
         result = await turn.result()
         cut = " …" if result.message is not None and result.message.finish == "length" else ""
         print(f"{cut}   [{time.perf_counter() - began:.1f} s]")
@@ -119,7 +123,7 @@ async def show_all(database: Path) -> int:
     await show_output(demo)
     title("What all of that used")
     print(demo.usage.report())
-    demo.check("the tokens of every call were counted", demo.usage.total.calls >= 6)
+    demo.check("the tokens of every call were counted", demo.usage.total.calls == 5)
     await demo.close()
     return demo.failed
 
@@ -141,21 +145,18 @@ async def show_memory(demo: Demo, answered: str) -> None:
 
 
 async def show_tool(demo: Demo) -> None:
-    """A call that the model must make; it fills in the arguments."""
+    """A call that the model must make: it fills in the arguments, and the result is the answer."""
     title("A tool whose arguments the model fills in")
     print("The call is forced and its JSON is held to the schema; the words in it are the model's.")
     plain, demo.agent = demo.agent, demo.agent.with_(tools=[forecast])
     result = await demo.ask(
         "What will the weather be in Oslo for the next 3 days?",
-        settings=Settings(tool_choice="forecast"),
+        settings=Settings(tool_choice="forecast", max_tokens=ROOMY.max_tokens),
     )
     demo.agent = plain
     ran = [one for message in result.messages for one in message.tool_results]
     demo.check("the tool ran once, on arguments of the right types", [r.ok for r in ran] == [True])
-    demo.see(
-        "the model took them from the question", any("Oslo: rain on all 3" in r.text for r in ran)
-    )
-    print("What it then makes of the result is often wrong: that takes a larger model.")
+    demo.see("the model took them from the question", "Oslo: rain on all 3" in result.text)
 
 
 async def show_output(demo: Demo) -> None:

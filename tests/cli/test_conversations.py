@@ -89,13 +89,22 @@ def test_removed_conversations_are_gone_and_the_others_stay(talked: Cli) -> None
 
 
 def test_nothing_kept_yet_is_an_empty_list_and_makes_no_file(cli: Cli, home: Path) -> None:
-    result = cli("conversations", "list", "--database", "none.db")
+    result = cli("conversations", "list")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert not (home / "none.db").exists()
-    for command in ("show", "rm"):
-        result = cli("conversations", command, "x", "--database", "none.db")
-        assert result.exit_code == 2
-        assert "There is no database none.db" in result.stderr
+    assert not (home / "data").exists()
+
+
+@pytest.mark.parametrize("command", [("list",), ("show", "x"), ("rm", "x")], ids=lambda c: c[0])
+@pytest.mark.parametrize("named", ["by option", "by variable"])
+def test_a_named_database_that_is_not_there_is_told_and_not_made(
+    cli: Cli, home: Path, monkeypatch: pytest.MonkeyPatch, named: str, command: tuple[str, ...]
+) -> None:
+    if named == "by variable":
+        monkeypatch.setenv("RETINUE_DATABASE", "none.db")
+    option = ("--database", "none.db") if named == "by option" else ()
+    result = cli("conversations", *command, *option)
+    assert result.exit_code == 2
+    assert "There is no database none.db" in result.stderr
     assert not (home / "none.db").exists()
 
 

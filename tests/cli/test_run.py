@@ -52,6 +52,12 @@ def test_thinking_is_shown_on_demand(cli: Cli, agents: Agents) -> None:
     assert result.stderr.startswith("Hm.\n")
 
 
+def test_thinking_steers_no_terminal(cli: Cli, agents: Agents) -> None:
+    agent = agents('agent = Agent(Scripted(Say(text="ok", thinking="A \\x1b[2J\\x07bell")))')
+    result = cli("run", "Hi", "--agent", f"{agent}:agent", "--thinking")
+    assert result.stderr.startswith("A \ufffd[2J\ufffdbell\n")
+
+
 def test_a_dash_reads_the_question_from_standard_input(cli: Cli, agents: Agents) -> None:
     result = cli("run", "-", "--agent", f"{agents(ECHO)}:agent", input="one\ntwo")
     assert result.stdout == "'one\\ntwo'\n"

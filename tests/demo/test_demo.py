@@ -1,13 +1,17 @@
 """The demo runs, and fails where what it shows is not so. The model in it is the real one."""
 
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
+from retinue import Output
 from tests.structure.sources import ROOT, SRC
 
 DEMO = ROOT / "demo" / "demo.py"
+MOST_DIGITS = 16
+"""That llama.cpp lets an integer have. A character may take four tokens, one for each byte."""
 
 
 def run(program: Path) -> "subprocess.CompletedProcess[str]":
@@ -28,6 +32,17 @@ def test_the_demo_shows_everything_and_every_check_holds() -> None:
     assert done.stdout.count("\n✓") >= 7
     assert "NOT SO" not in done.stdout
     assert "135 million parameters" in done.stdout
+
+
+def test_what_the_model_fills_in_fits_into_its_answer_whatever_it_writes() -> None:
+    demo = runpy.run_path(str(DEMO))
+    for schema in (demo["forecast"].spec.parameters, Output.of(demo["Person"]).schema):
+        fields = schema["properties"].values()
+        texts = [field["maxLength"] for field in fields if field["type"] == "string"]
+        numbers = [field for field in fields if field["type"] == "integer"]
+        assert len(texts) + len(numbers) == len(fields)
+        tokens = 4 * sum(texts) + MOST_DIGITS * len(numbers)
+        assert tokens < demo["ROOMY"].max_tokens / 2  # the rest is for the JSON round them
 
 
 def test_a_demo_whose_memory_is_taken_away_fails(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """The commands of `retinue` and their options. What they do stands in rooms of their own."""
 
 import asyncio
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +8,7 @@ import typer
 from rich.console import Console
 
 from retinue.cli import conversations, gateways
+from retinue.cli.capabilities import show_capabilities
 from retinue.cli.chat import converse
 from retinue.cli.exits import told
 from retinue.cli.keeping import with_memory
@@ -19,6 +19,7 @@ from retinue.cli.session import Session
 from retinue.cli.target import agent_of
 from retinue.errors import ConfigError
 from retinue.stores import EVERYONE
+from retinue.version import __version__
 
 app = typer.Typer(
     add_completion=False,
@@ -63,8 +64,7 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 
 def _print_version(asked: bool) -> None:
     if asked:
-        # The root stands above this package, so it is looked up and not imported.
-        typer.echo(vars(sys.modules["retinue"])["__version__"])
+        typer.echo(__version__)
         raise typer.Exit
 
 
@@ -164,10 +164,25 @@ def explain(target: Target = None, as_json: Json = False, debug: Debug = False) 
 
 
 @app.command()
-def models(as_json: Json = False, debug: Debug = False) -> None:
-    """List where models can be had, and whether their keys are set."""
+def models(
+    model: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="MODEL",
+            help="A model as provider:model, or a provider: what it takes, as far as it is"
+            " declared. '?' is not known, and sent as it is asked for.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """List where models can be had, and whether their keys are set; or show what a model takes."""
     with told(debug):
-        gateways.list_places(as_json=as_json)
+        if model is None:
+            gateways.list_places(as_json=as_json)
+        else:
+            show_capabilities(model, as_json=as_json)
 
 
 @log.command("list")

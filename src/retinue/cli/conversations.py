@@ -12,14 +12,19 @@ from retinue.cli.plain import print_json
 from retinue.cli.rows import print_rows
 from retinue.cli.transcript import print_transcript
 from retinue.errors import ConfigError
-from retinue.stores import SQLite, Summary
+from retinue.stores import Asker, SQLite, Summary
 from retinue.stores.rules import not_found
 
 
-async def list_all(file: Path | None, owner: str | None, limit: int, *, as_json: bool) -> None:
-    """Prints the owner's conversations, the one written last first."""
+async def list_all(file: Path | None, owner: Asker, limit: int, *, as_json: bool) -> None:
+    """Prints the owner's conversations, the one written last first.
+
+    Raises:
+        ConfigError: the database that was named is not there.
+    """
     found: Sequence[Summary] = ()
-    if places.database(file).exists():
+    path = places.database(file)
+    if path.exists() or path != places.own_database():
         async with _Opened(file) as store:
             found = await store.conversations(owner=owner, limit=limit)
     if as_json:
@@ -42,7 +47,7 @@ async def show(file: Path | None, conversation: str, owner: str | None, *, as_js
     Raises:
         ConversationNotFound: there is none for this owner.
     """
-    async with _Opened(file, must_exist=True) as store:
+    async with _Opened(file) as store:
         entries = await store.tail(conversation, owner=owner)
     if not entries:
         raise not_found(conversation)
@@ -60,18 +65,18 @@ async def remove(file: Path | None, conversations: Sequence[str], owner: str | N
         ConversationBusy: a turn is writing one of them just now.
         ConversationNotFound: one is not there for this owner; those before it are gone.
     """
-    async with _Opened(file, must_exist=True) as store:
+    async with _Opened(file) as store:
         for conversation in conversations:
             async with store.writing(conversation, wait=False):
                 await store.delete(conversation, owner=owner)
 
 
 class _Opened:
-    """The store for a while. One that must exist is not made by looking into it."""
+    """The store for a while. It is not made by looking into it."""
 
-    def __init__(self, file: Path | None, *, must_exist: bool = False) -> None:
+    def __init__(self, file: Path | None) -> None:
         path = places.database(file)
-        if must_exist and not path.exists():
+        if not path.exists():
             raise ConfigError(
                 f"There is no database {path}; name one with --database, or chat first."
             )

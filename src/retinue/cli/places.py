@@ -8,14 +8,12 @@ from typing import Final
 from retinue.errors import ConfigError
 
 VARIABLE: Final = "RETINUE_DATABASE"
-"""The environment variable that names another database than the one in `data_folder`."""
+"""The environment variable that names another database than the user's own."""
 
 
 def data_folder() -> Path:
     """The folder of this user's data, where the system keeps such things. It may not be there."""
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
-    elif sys.platform == "darwin":
+    if sys.platform == "darwin":
         base = "~/Library/Application Support"
     else:
         base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
@@ -40,9 +38,14 @@ def made_data_folder() -> Path:
 
 
 def database(given: Path | None) -> Path:
-    """The file of the conversations: the one given, the variable's, or the one in `data_folder`."""
+    """The file of the conversations: the one given, the variable's, or the user's own."""
     if given is not None:
         return given.expanduser()
     if named := os.environ.get(VARIABLE):
         return Path(named).expanduser()
+    return own_database()
+
+
+def own_database() -> Path:
+    """The file of this user's conversations where no other is named. It may not be there."""
     return data_folder() / "conversations.db"

@@ -30,7 +30,7 @@ class Plain:
         if isinstance(event, events.ThinkingChunk):
             if self._thinking and not event.path:
                 self._mid_line = not event.text.endswith("\n")
-                print(event.text, end="", file=sys.stderr, flush=True)
+                print(safe(event.text), end="", file=sys.stderr, flush=True)
         elif isinstance(event, events.ToolStarted):
             self._calls[event.call_id] = call_words(event.name, event.arguments)
         elif isinstance(event, events.ToolFinished):
