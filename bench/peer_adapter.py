@@ -1,7 +1,7 @@
 """retinue in the harness that measures agent libraries on the same work.
 
-The harness imports this file as one of its adapters, in a process where its own `common` module is
-at hand.
+The harness imports this file as one of its adapters, in a process where its own modules `common`
+and `bench` are at hand. So it stands alone, and repeats what it shares with the works here.
 """
 
 from collections.abc import Callable, Mapping

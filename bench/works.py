@@ -207,7 +207,7 @@ async def concurrent_turns(count: int = 1_000) -> Figures:
     began = time.process_time()
     await asyncio.gather(*(streamed() if n % 2 else agent.run(QUESTION) for n in range(count)))
     spent = time.process_time() - began
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = _peak_mb()
     gc.collect()
     return {
         "us_a_turn": spent / count * 1e6,
@@ -230,8 +230,13 @@ def _memory_mb() -> float:
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        return _peak_mb()
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def _peak_mb() -> float:
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 
 WORKS: dict[str, Callable[[], Awaitable[Figures]]] = {

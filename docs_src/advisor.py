@@ -1,6 +1,7 @@
 import asyncio
 
 from retinue import Advisor, Agent, events
+from retinue.messages import TextDelta
 from retinue.models import Scripted
 
 
@@ -24,7 +25,7 @@ class Shout:
     """Turns what streams by into capitals."""
 
     def feed(self, delta):
-        return (type(delta)(delta.text.upper()),)
+        return (TextDelta(delta.text.upper()) if isinstance(delta, TextDelta) else delta,)
 
     def flush(self):
         return ()

@@ -2,10 +2,12 @@
 docs say it prints.
 
 An example runs in a fresh process and an empty folder, offline, with warnings as errors. Where
-`NAME.out` lies beside `NAME.py`, that is its output, exactly.
+`NAME.out` lies beside `NAME.py`, that is its output, exactly. Where `NAME.pattern` does, its output
+fits that regular expression: the embedded model chooses its words, and on another CPU others.
 """
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +45,9 @@ def test_an_example_of_the_docs_runs_and_prints_what_is_said(example: Path, tmp_
     expected = example.with_suffix(".out")
     if expected.exists():
         assert done.stdout == expected.read_text("utf-8")
+    pattern = example.with_suffix(".pattern")
+    if pattern.exists():
+        assert re.fullmatch(pattern.read_text("utf-8"), done.stdout)
 
 
 def test_an_example_that_fails_is_noticed(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""Every Python block of the docs is the text of a file, or of a marked region of one.
+"""Every Python block of the docs is the text of a file, or of a marked region of one; every link to
+a file leads to one.
 
 The files lie in `docs_src/`, where they are run by `tests/docs`. A region goes from a line
 `# region NAME` to the next `# endregion`.
@@ -18,6 +19,14 @@ _BLOCK: Final = re.compile(
 _REGION: Final = re.compile(
     r"^ *# region\b[^\n]*\n(?P<code>.*?)^ *# endregion\b[^\n]*$", re.MULTILINE | re.DOTALL
 )
+_CODE: Final = re.compile(
+    r"^ *(?P<fence>`{3,}|~{3,}).*?^ *(?P=fence)|(?P<ticks>`+).+?(?P=ticks)",
+    re.MULTILINE | re.DOTALL,
+)
+_LINK: Final = re.compile(
+    r"\]\((?P<inline>[^)\s]+)[^)]*\)|^ *\[[^\]]+\]: *(?P<apart>\S+)", re.MULTILINE
+)
+_ELSEWHERE: Final = re.compile(r"[a-z][a-z0-9+.-]*:|#", re.IGNORECASE)
 _MARK: Final = re.compile(r"^ *# (?:end)?region\b[^\n]*\n", re.MULTILINE)
 
 
@@ -52,6 +61,26 @@ def block_faults(root: Path) -> list[str]:
         for page in pages(root)
         for line, code in blocks_of(page.read_text("utf-8"))
         if code not in examples
+    ]
+
+
+def links_of(page: str) -> Iterator[tuple[int, str]]:
+    """The links of a page to files beside it: the line of each, and the path."""
+    prose = _CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), page)
+    for found in _LINK.finditer(prose):
+        target = found["inline"] or found["apart"]
+        if not _ELSEWHERE.match(target):
+            yield prose.count("\n", 0, found.start()) + 1, target.partition("#")[0]
+
+
+def link_faults(root: Path) -> list[str]:
+    """Links to files that are not there, in all Markdown of the repository."""
+    files = {*pages(root), *root.glob("*.md"), *(root / "changelog.d").glob("*.md")}
+    return [
+        f"{page.relative_to(root)}:{line}: there is no {target}."
+        for page in sorted(files)
+        for line, target in links_of(page.read_text("utf-8"))
+        if not (page.parent / target).exists()
     ]
 
 

@@ -23,6 +23,7 @@ RANKS: Final[Mapping[str, int]] = {
     "retrieval": 2,
     "messages": 1,
     "errors": 0,
+    "version": 0,
 }
 """An import goes down this table or stays in its package. The package root stands above it."""
 

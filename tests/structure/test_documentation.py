@@ -1,10 +1,10 @@
-"""No page shows code that nobody runs."""
+"""No page shows code that nobody runs, or leads to a page that nobody wrote."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.structure.documentation import block_faults
+from tests.structure.documentation import block_faults, link_faults
 from tests.structure.sources import ROOT
 
 SOURCE = "import retinue\n\n\ndef main():\n    # region call\n    retinue.run()\n    # endregion\n"
@@ -47,3 +47,32 @@ def test_the_readme_is_read_too(tmp_path: Path) -> None:
 
 def test_blocks_in_other_languages_are_left_alone(tmp_path: Path) -> None:
     assert block_faults(tree(tmp_path, "```console\n$ retinue chat\n```")) == []
+
+
+def test_every_link_to_a_file_leads_to_one() -> None:
+    assert link_faults(ROOT) == []
+
+
+@pytest.mark.parametrize(
+    "link",
+    ["[a](gone.md)", '[a](gone.md#part "title")', "[`code`](gone.md)", "[a]\n\n[a]: gone.md"],
+)
+@pytest.mark.parametrize("page", ["README.md", "docs/guide/page.md"])
+def test_a_link_that_leads_nowhere_is_found(tmp_path: Path, link: str, page: str) -> None:
+    (fault,) = link_faults(tree(tmp_path, link, page))
+    assert fault.startswith(f"{page}:")
+    assert fault.endswith("there is no gone.md.")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[up](../../README.md) [folder](..) [part](#part) [far](https://models.example/gone.md)",
+        "```md\n[a](gone.md)\n```",
+        "`tools[name](argument)`",
+    ],
+)
+def test_links_that_hold_and_code_that_looks_like_links_are_left_alone(
+    tmp_path: Path, text: str
+) -> None:
+    assert link_faults(tree(tmp_path, text)) == []
