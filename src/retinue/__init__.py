@@ -36,7 +36,7 @@ from retinue.errors import (
 from retinue.messages import File, Image, Message, Usage, assistant, system, user
 from retinue.models import ModelRetry
 from retinue.tools import Retry, Tool, ToolContext, ToolResponse, ToolReturn, tool
-from retinue.version import __version__
+from retinue.version import __version__ as __version__
 
 __all__ = [
     "Advisor",

@@ -66,7 +66,8 @@ def test_what_is_no_agent_is_refused_by_name(
         ("house/app.py:agent", "is a file; name the module: 'house.app:agent'"),
         ("a..b:agent", "there is no module 'a..b'"),
         (".house:agent", "there is no module '.house'"),
-        ("openai:gpt-5", "openai needs a key: set OPENAI_API_KEY"),
+        ("openai:gpt-5", "set OPENAI_API_KEY, or in Python give api_key"),
+        ("anthropic:claude", "set ANTHROPIC_API_KEY, or in Python give api_key"),
         ("", "names no provider"),
     ],
 )

@@ -1,45 +1,18 @@
 """Calls a model behind HTTP as the loop does, without the loop."""
 
 import asyncio
-from collections.abc import Awaitable
 from typing import Any
 
 import pytest
 from msgspec import Struct
 
-from retinue.chains.requests import ChatRequest, TurnRequest
-from retinue.chains.scope import Scope
 from retinue.errors import ModelError
-from retinue.messages import Accumulator, Delta, FinishDelta, Message, UsageDelta, user
+from retinue.messages import Message
 from retinue.models.base import Model
 from retinue.models.openai.model import OpenAI
+from retinue.testing.calls import Heard, chat
 
-
-class Heard:
-    """Takes deltas, as the turn's delivery does."""
-
-    def __init__(self) -> None:
-        self.deltas: list[Delta] = []
-        self._folded = Accumulator()
-
-    async def __call__(self, delta: Delta) -> None:
-        self.deltas.append(delta)
-        self._folded.add(delta)
-
-    @property
-    def started(self) -> bool:
-        """Whether something has come that cannot be taken back."""
-        return any(not isinstance(delta, UsageDelta | FinishDelta) for delta in self.deltas)
-
-    @property
-    def text(self) -> str:
-        """All text so far."""
-        return self._folded.text
-
-    @property
-    def message(self) -> Message:
-        """The answer so far."""
-        return self._folded.message()
+__all__ = ["BOTH", "TEXT", "Answer", "Heard", "ask", "chat", "failure", "log", "model_of"]
 
 
 class Answer(Struct, frozen=True):
@@ -52,23 +25,6 @@ class Answer(Struct, frozen=True):
     def text(self) -> str:
         """The text of the answer."""
         return self.message.text
-
-
-def _nobody(*_: Any) -> Awaitable[Any]:
-    raise AssertionError("a model call asks nothing on the side")
-
-
-def chat(*messages: str | Message, **fields: Any) -> ChatRequest:
-    """A request of one model call; texts are messages of the user."""
-    sent = tuple(m if isinstance(m, Message) else user(m) for m in messages or ("hi",))
-    scope = Scope(_nobody)
-    return ChatRequest(
-        scope=scope,
-        turn=TurnRequest(scope=scope, messages=sent),
-        round=1,
-        messages=sent,
-        **fields,
-    )
 
 
 async def ask(model: Model, *messages: str | Message, **fields: Any) -> Answer:

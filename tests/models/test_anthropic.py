@@ -17,8 +17,9 @@ from retinue.errors import (
 )
 from retinue.messages import Usage
 from retinue.models import Anthropic, Model, resolve
-from retinue.models.anthropic.abilities import MODELS, UNKNOWN, Abilities
+from retinue.models.anthropic.abilities import MODELS, UNKNOWN
 from retinue.models.base import ModelRetry, generate
+from retinue.models.capabilities import Capabilities
 from tests.models.anthropic_rig import KEY, claude
 from tests.models.calling import BOTH, TEXT, Heard, ask, chat
 
@@ -89,10 +90,11 @@ def test_what_cannot_work_is_refused_when_the_model_is_made(
 
 
 def test_what_a_model_takes_is_declared_or_given() -> None:
-    assert Anthropic("claude-opus-5-5", api_key="k").abilities is MODELS["claude-opus-5-5"]
-    assert Anthropic("claude-opus-9", api_key="k").abilities is UNKNOWN
-    mine = Abilities(output=100)
-    assert Anthropic("claude-opus-9", api_key="k", abilities=mine).abilities is mine
+    assert Anthropic("claude-opus-5-5", api_key="k").capabilities == MODELS["claude-opus-5-5"]
+    unknown = Anthropic("claude-opus-9", api_key="k", version="2023-06-01")
+    assert unknown.capabilities == UNKNOWN
+    mine = Anthropic("claude-opus-9", api_key="k", capabilities=Capabilities(output=100))
+    assert mine.capabilities.output == 100
 
 
 # -- refusals -----------------------------------------------------------------------------------

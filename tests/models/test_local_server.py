@@ -19,6 +19,7 @@ from retinue.models.llamacpp.weights import VARIABLE, find_weights, packaged_wei
 from retinue.models.resolve import resolve
 from tests.models.asking import answer
 from tests.models.calling import chat
+from tests.provider import run_script
 
 SHORT = Settings(temperature=0, max_tokens=8)
 
@@ -138,6 +139,55 @@ def end_server(*, context: int) -> None:
     assert running is not None
     running.process.kill()
     running.process.wait()
+
+
+FORKED = """
+import asyncio
+import multiprocessing
+
+from retinue.models.llamacpp import Local, server
+from tests.models.asking import answer
+from tests.models.calling import chat
+from tests.models.test_local_server import SHORT
+
+model = Local(context=768, threads=1)
+
+
+def ask():
+    asyncio.run(answer(model, chat("Hi", settings=SHORT)))
+    (running,) = server._servers.values()
+    return running.process
+
+
+def ask_twice(asked, ended):
+    print(ask().pid, flush=True)
+    asked.set()
+    assert ended.wait(30)
+    print(ask().pid != first.pid)
+
+
+first = ask()
+print(first.pid, flush=True)
+fork = multiprocessing.get_context("fork")
+asked, ended = fork.Event(), fork.Event()
+child = fork.Process(target=ask_twice, args=(asked, ended))
+child.start()
+assert asked.wait(30)
+first.kill()
+first.wait()
+ended.set()
+child.join()
+"""
+
+
+def test_a_forked_child_uses_the_server_of_its_parent_and_one_of_its_own_when_that_is_gone() -> (
+    None
+):
+    done = run_script(FORKED)
+    assert done.stderr == ""
+    first, shared, own = done.stdout.split()
+    assert shared == first
+    assert own == "True"
 
 
 async def test_loading_leaves_the_event_loop_free(monkeypatch: pytest.MonkeyPatch) -> None:

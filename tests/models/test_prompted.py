@@ -98,7 +98,7 @@ async def test_a_forced_tool_costs_one_call_and_gives_its_arguments(choice: str)
 async def test_the_inner_model_sees_no_tools_and_no_tool_choice() -> None:
     inner = Scripted(act("answer"), "Hello.")
     request = chat(
-        "Hi", tools=(forecast,), settings=settings(parallel_tool_calls=True, max_tokens=9)
+        "Hi", tools=(forecast,), settings=settings(parallel_tool_calls=False, max_tokens=9)
     )
     await answer(PromptedTools(inner), request)
     for sent in inner.requests:

@@ -6,6 +6,7 @@ import pytest
 
 from retinue.errors import ConfigError, MissingKeyError, UnknownModelError
 from retinue.models import Model, Responses, resolve
+from retinue.models.capabilities import UNKNOWN
 from retinue.models.gateways import GATEWAYS, Gateway
 from retinue.models.responses.encode import ENCRYPTED
 from tests.models.calling import ask
@@ -82,7 +83,7 @@ def test_a_server_of_ones_own_needs_no_key_and_gets_none_of_the_environment(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-from-the-environment")
     model = Responses("m", base_url="http://127.0.0.1:1/v1")
     assert model.provider == "compatible"
-    row = Gateway(name="mine", base_url="http://127.0.0.1:1/v1", needs_key=False, responses="text")
+    row = Gateway(name="mine", base_url="http://127.0.0.1:1/v1", needs_key=False, responses=UNKNOWN)
     assert Responses("m", gateway=row).provider == "mine"
 
 

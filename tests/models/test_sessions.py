@@ -203,6 +203,34 @@ async def test_the_proxy_of_the_environment_is_used_and_its_exceptions_are_kept(
     assert seen == ["http://models.example/v1/chat/completions", "direct"]
 
 
+@pytest.mark.rule("R-FAIL-3")
+async def test_a_proxy_that_refuses_is_told_without_its_password_and_the_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with speaking(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n") as address:
+        monkeypatch.setenv("https_proxy", address.replace("//", "//ann:hush-hush-hush@"))
+        with pytest.raises(ModelUnreachable, match=r"proxy refuses: HTTP 407 Proxy") as caught:
+            await ask(OpenAI("m", base_url="https://models.example", api_key="sk-something"))
+    assert "hush" not in shown(caught.value)
+    assert "sk-something" not in shown(caught.value)
+
+
+def shown(error: BaseException) -> str:
+    """All that a log may show of an error."""
+    return f"{error} {error!r} {error.__cause__!r} {error.__context__!r}"
+
+
+@pytest.mark.rule("R-FAIL-3")
+async def test_a_redirect_that_repeats_the_key_is_told_without_it() -> None:
+    async def redirect(request: web.Request) -> web.Response:
+        raise web.HTTPTemporaryRedirect("https://elsewhere.example/?key=sk-something")
+
+    async with serving(redirect) as address:
+        with pytest.raises(ModelRefused, match=r"redirects to https://elsewhere") as caught:
+            await ask(OpenAI("m", base_url=address, api_key="sk-something"))
+    assert "sk-something" not in shown(caught.value)
+
+
 async def test_a_redirect_is_told_and_the_key_stays_here() -> None:
     seen: list[web.Request] = []
 
@@ -241,8 +269,9 @@ async def test_a_name_that_nobody_knows_is_told() -> None:
 @pytest.mark.parametrize("reply", [b"SSH-2.0-OpenSSH_9.2\r\n", b"HTTP/9 what\r\n\r\n"])
 async def test_a_server_that_speaks_no_http_is_told(reply: bytes) -> None:
     async with speaking(reply) as address:
-        with pytest.raises(ModelBroken, match="sent no HTTP answer"):
-            await ask(OpenAI("m", base_url=address))
+        with pytest.raises(ModelBroken, match="sent no HTTP answer") as caught:
+            await ask(OpenAI("m", base_url=address, api_key="sk-something"))
+    assert "sk-something" not in shown(caught.value)
 
 
 async def test_a_body_that_cannot_be_unpacked_is_broken() -> None:

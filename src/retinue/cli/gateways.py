@@ -32,7 +32,7 @@ class Place(Struct, frozen=True):
 
 def list_places(*, as_json: bool) -> None:
     """Prints all ways to a model."""
-    places = [*map(_gateway, GATEWAYS.values()), _anthropic(), _local()]
+    places = [*map(_gateway, GATEWAYS.values()), _anthropic(), _gemini(), _local()]
     if as_json:
         for place in places:
             print_json(place)
@@ -72,6 +72,12 @@ def _anthropic() -> Place:
         key="set" if held else "not set",
         note="",
     )
+
+
+def _gemini() -> Place:
+    from retinue.models.gemini.model import PLACE
+
+    return _gateway(PLACE)
 
 
 def _local() -> Place:

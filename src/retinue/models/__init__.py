@@ -6,13 +6,16 @@ Names are imported at first use, so that nothing here costs time before a model 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-# At once, unlike the others: its module has the same name, and would take the function's place.
-from retinue.models.resolve import resolve
+# At once, unlike the others: its module has the name of a function, and would take its place.
+from retinue.models.resolve import capabilities_of, resolve
 
 if TYPE_CHECKING:
     from retinue.models.anthropic.model import Anthropic
     from retinue.models.base import Model, ModelRetry, generate
+    from retinue.models.capabilities import Capabilities
+    from retinue.models.counting import TokenCount, context_window, count_tokens
     from retinue.models.gateways import GATEWAYS, Gateway
+    from retinue.models.gemini.model import Gemini
     from retinue.models.llamacpp import Local
     from retinue.models.openai.model import OpenAI
     from retinue.models.prices import check_prices, cost
@@ -22,8 +25,10 @@ if TYPE_CHECKING:
 
 _HOMES: Final = {
     "Anthropic": "anthropic.model",
+    "Capabilities": "capabilities",
     "GATEWAYS": "gateways",
     "Gateway": "gateways",
+    "Gemini": "gemini.model",
     "Local": "llamacpp",
     "Model": "base",
     "ModelRetry": "base",
@@ -32,15 +37,20 @@ _HOMES: Final = {
     "Responses": "responses.model",
     "Say": "scripted",
     "Scripted": "scripted",
+    "TokenCount": "counting",
     "call": "scripted",
     "check_prices": "prices",
+    "context_window": "counting",
     "cost": "prices",
+    "count_tokens": "counting",
     "generate": "base",
 }
 
 __all__ = [
-    "GATEWAYS", "Anthropic", "Gateway", "Local", "Model", "ModelRetry", "OpenAI", "PromptedTools",
-    "Responses", "Say", "Scripted", "call", "check_prices", "cost", "generate", "resolve",
+    "GATEWAYS", "Anthropic", "Capabilities", "Gateway", "Gemini", "Local", "Model", "ModelRetry",
+    "OpenAI", "PromptedTools", "Responses", "Say", "Scripted", "TokenCount", "call",
+    "capabilities_of", "check_prices", "context_window", "cost", "count_tokens", "generate",
+    "resolve",
 ]  # fmt: skip
 
 

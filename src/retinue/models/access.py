@@ -6,8 +6,8 @@ The models of every format that gateways serve are built on it, each with a path
 import os
 from collections.abc import Mapping
 
-from retinue.errors import ConfigError, MissingKeyError, UnknownModelError
-from retinue.models.endpoint import Endpoint, check_address, check_key, host_of
+from retinue.errors import ConfigError, UnknownModelError
+from retinue.models.endpoint import Endpoint, check_address, check_key, host_of, missing_key
 from retinue.models.failures import Peer
 from retinue.models.gateways import ALIASES, COMPATIBLE, GATEWAYS, Gateway
 
@@ -83,9 +83,7 @@ def _key(row: Gateway, given: str | None) -> str | None:
     key = next(filter(None, found), None) if given is None else given
     key = check_key(row.name, key)
     if key is None and row.needs_key:
-        raise MissingKeyError(
-            f"{row.name} needs a key: set {' or '.join(row.key_vars) or 'one'}, or give api_key=..."
-        )
+        raise missing_key(row.name, row.key_vars)
     return key
 
 

@@ -6,15 +6,13 @@ provider's stream to our deltas, without I/O) and a table of errors.
 """
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, runtime_checkable
-
-from msgspec import Struct
 
 from retinue.chains.requests import ChatRequest
 from retinue.errors import ModelError
 from retinue.messages import Delta
+from retinue.tools.options import Retry
 
 Send = Callable[[Delta], Awaitable[None]]
 """Takes one delta of the answer; awaiting it waits for a slow reader."""
@@ -54,29 +52,16 @@ class Model(Protocol):
         ...
 
 
-class ModelRetry(Struct, frozen=True):
+class ModelRetry(Retry, frozen=True):
     """How a retryable failure of a model call is tried again.
 
-    The wait before try n+1 is random between 0 and `base * 2**(n-1)` seconds, or what the provider
-    asked for; neither is longer than `cap`.
+    Its waits are those of `Retry`: they grow with jitter, or are what the provider asked for.
 
     Attributes:
-        attempts: tries in all, the first included.
         base: seconds.
-        cap: seconds. A provider that asks for a longer wait gets no retry.
     """
 
-    attempts: int = 3
     base: float = 0.5
-    cap: float = 30.0
-
-    def wait(self, attempt: int, retry_after: float | None) -> float | None:
-        """Seconds to wait after try number `attempt` failed, or None to give up."""
-        if attempt >= self.attempts:
-            return None
-        if retry_after is not None:
-            return retry_after if retry_after <= self.cap else None
-        return random.uniform(0, min(self.cap, self.base * 2 ** (attempt - 1)))
 
 
 class Sink(Protocol):

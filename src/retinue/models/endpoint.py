@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from retinue.chains.settings import Settings
-from retinue.errors import ConfigError
+from retinue.errors import ConfigError, MissingKeyError
 from retinue.messages import Delta, UsageDelta
 from retinue.models import failures, sse, transport
 from retinue.models.base import Send
@@ -181,6 +181,12 @@ def check_address(base: str) -> str:
 def host_of(address: str) -> str:
     """The host, and the port if there is one, as errors name it."""
     return urlsplit(address).netloc.rpartition("@")[2]
+
+
+def missing_key(provider: str, variables: Sequence[str]) -> MissingKeyError:
+    """The error for a key that is neither given nor set in one of the variables."""
+    way = f"set {' or '.join(variables)}, or in Python" if variables else "in Python"
+    return MissingKeyError(f"{provider} needs a key: {way} give api_key=...")
 
 
 def check_key(provider: str, key: str | None) -> str | None:

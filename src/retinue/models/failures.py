@@ -22,7 +22,9 @@ SHORTEST_SECRET: Final = 8
 LONGEST_QUOTE: Final = 500
 """Characters of a provider's message that are kept."""
 
-STATUS: Final[Mapping[int, tuple[type[ModelError], str, str]]] = {
+_Meaning = tuple[type[ModelError], str, str]
+
+STATUS: Final[Mapping[int, _Meaning]] = {
     400: (
         ModelRefused,
         "refused the request",
@@ -43,11 +45,15 @@ STATUS: Final[Mapping[int, tuple[type[ModelError], str, str]]] = {
 _REDIRECTED: Final = (ModelRefused, "redirects to {place}", "Set base_url to where it really is.")
 _REFUSED: Final = (ModelRefused, "refused the request", STATUS[400][2])
 _FAILED: Final = (ModelOverloaded, "failed", "Try again later.")
+_UNKNOWN: Final = (ModelBroken, "failed", "Try again.")
+_FOR_A_PERSON: Final = (STATUS[401], STATUS[402], STATUS[403])
 
-_FOR_A_PERSON: Final = {401, 402, 403}
 _OUT_OF_CREDIT: Final = re.compile(
     r"insufficient.?(quota|balance|credit)|billing_hard_limit|credit balance is too low"
 )
+# Google says so with status 400.
+_BAD_KEY: Final = re.compile(r"api key (not valid|not found|expired)")
+_DELAY: Final = re.compile(rb'"retryDelay":\s*"(\d+(?:\.\d+)?)s"')  # and asks to wait in the body
 _WORDS: Final = (
     (re.compile(r"rate.?limit|too.?many.?requests"), 429),
     (re.compile(r"overload|unavailable|capacity"), 529),
@@ -98,27 +104,13 @@ class Peer:
 
 def of_status(peer: Peer, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
     """The error that a status other than 2xx stands for. `headers` ignores case."""
-    if 300 <= status < 400:
-        kind, what, advice = _REDIRECTED
-    elif status >= 500:
-        kind, what, advice = STATUS.get(status, _FAILED)
-    else:
-        kind, what, advice = STATUS.get(status, _REFUSED)
     said, word = _message(body)
+    meaning = _meaning(status, said, word)
+    what = meaning[1].format(place=headers.get("location", "another address"))
     wait = retry_after(headers)
-    broke = _OUT_OF_CREDIT.search(f"{word} {said.lower()}")
-    if broke:
-        kind, what, advice = STATUS[402]
-        wait = None
-    what = what.format(place=headers.get("location", "another address"))
-    text = f"{peer} {what} (HTTP {status}){_quoted(peer, said)}"
-    if wait is not None:
-        text += f" It asks to wait {wait:g} s."
-    advice = advice.format(key=peer.key, model=peer.model)
-    error = kind(f"{text} {advice}", status=status, retry_after=wait)
-    if status in _FOR_A_PERSON or broke:
-        error.failure = "environment"
-    return error
+    if wait is None and (told := _DELAY.search(body)):
+        wait = float(told[1])
+    return _error(peer, meaning, f"{what} (HTTP {status})", said, status, wait)
 
 
 def of_answer(peer: Peer, value: Any, status: int | None = None) -> ModelError:
@@ -133,13 +125,42 @@ def of_answer(peer: Peer, value: Any, status: int | None = None) -> ModelError:
     status = _status_within(value) if status is None else status
     if status is None:
         status = next((code for pattern, code in _WORDS if pattern.search(word)), None)
-    text = f"{peer} answered with an error{_quoted(peer, said)}"
+    meaning = _meaning(status, said, word)
+    return _error(peer, meaning, "answered with an error", said, status)
+
+
+def _meaning(status: int | None, said: str, word: str) -> _Meaning:
+    """What an error means; what it says of an account comes before its status."""
+    if _OUT_OF_CREDIT.search(f"{word} {said.lower()}"):
+        return STATUS[402]
+    if _BAD_KEY.search(said.lower()):
+        return STATUS[401]
     if status is None:
-        return ModelBroken(f"{text} Try again.")
-    kind, _, advice = STATUS.get(status, _FAILED if status >= 500 else _REFUSED)
-    error = kind(f"{text} {advice.format(key=peer.key, model=peer.model)}", status=status)
-    if status in _FOR_A_PERSON:
-        error.failure = "environment"
+        return _UNKNOWN
+    if 300 <= status < 400:
+        return _REDIRECTED
+    return STATUS.get(status, _FAILED if status >= 500 else _REFUSED)
+
+
+def _error(
+    peer: Peer,
+    meaning: _Meaning,
+    happened: str,
+    said: str,
+    status: int | None,
+    wait: float | None = None,
+) -> ModelError:
+    kind, _, advice = meaning
+    for_a_person = meaning in _FOR_A_PERSON
+    text = f"{peer} {happened}{_quoted(peer, said)}"
+    if for_a_person:
+        wait = None
+    elif wait is not None:
+        text += f" It asks to wait {wait:g} s."
+    text += f" {advice.format(key=peer.key, model=peer.model)}"
+    error = kind(peer.mask(text), status=status, retry_after=wait)
+    if for_a_person:
+        error.failure = "environment"  # whatever the status says
     return error
 
 

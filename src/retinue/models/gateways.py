@@ -1,7 +1,8 @@
 """Where models are served in the Chat Completions format, and some in Responses: a row each.
 
 A row says what is documented and differs: the address, the key's variable, the names of fields,
-what may be sent. What a server answers is read without regard to the row.
+what no model takes there, and what single models take. What a server answers is read without
+regard to the row.
 """
 
 from collections.abc import Mapping
@@ -9,6 +10,9 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from msgspec import Struct
+
+from retinue.models import known
+from retinue.models.capabilities import UNKNOWN, Capabilities, find_row
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -27,20 +31,19 @@ class Gateway(Struct, frozen=True, kw_only=True):
         max_tokens: the field that limits the answer.
         seed: the field for the seed.
         counts_streams: whether it takes `stream_options`, without which many count no stream.
-        effort: the field for how much the model may think; None if there is none.
-        schema: how the form of an answer is asked for: by JSON Schema, as any JSON object, or
-            None: in words only.
+        effort: the field for how much the model may think, where `takes` does not say that there
+            is none.
         thinking: the field in which reasoning goes back; "parts" is typed content; None: it does
             not go back.
         no_thinking: what is sent in that field for a message that has calls and no reasoning, where
             its absence is an error.
-        images: whether it takes images.
-        audio: whether it takes recordings.
-        files: whether it takes documents.
+        file_urls: whether it takes the URL of a document where others take its data.
         json_arguments: whether it refuses a call whose arguments are no JSON object.
         short_ids: whether ids of calls must be nine letters and digits.
-        responses: what it takes in the Responses format, under the same base URL: text, images
-            too, or files too; None if it does not speak it.
+        takes: what holds for all its models; what is False here, none takes there.
+        models: what single models take, by name; see `capabilities.find_row`.
+        responses: what holds instead of `takes` in the Responses format, under the same base URL;
+            None if it does not speak it.
         encrypts: whether it gives the reasoning encrypted in that format, if asked.
         extra: fields sent with every request.
     """
@@ -55,19 +58,38 @@ class Gateway(Struct, frozen=True, kw_only=True):
     max_tokens: str = "max_tokens"
     seed: str = "seed"
     counts_streams: bool = True
-    effort: Literal["reasoning_effort", "reasoning"] | None = "reasoning_effort"
-    schema: Literal["json_schema", "json_object"] | None = "json_schema"
+    effort: Literal["reasoning_effort", "reasoning"] = "reasoning_effort"
     thinking: Literal["reasoning_content", "reasoning", "reasoning_details", "parts"] | None = None
     no_thinking: str | None = None
-    images: bool = True
-    audio: bool = False
-    files: bool = False
+    file_urls: bool = False
     json_arguments: bool = True
     short_ids: bool = False
-    responses: Literal["text", "images", "files"] | None = None
+    takes: Capabilities = UNKNOWN
+    models: Mapping[str, Capabilities] = _NOTHING
+    responses: Capabilities | None = None
     encrypts: bool = False
     extra: Mapping[str, Any] = _NOTHING
 
+    def capabilities(self, model: str) -> Capabilities:
+        """What the model takes in Chat Completions, as far as it is declared."""
+        row = find_row(model, self.models) or UNKNOWN
+        return row.within(self.takes).within(CHAT_COMPLETIONS)
+
+    def capabilities_in_responses(self, model: str) -> Capabilities:
+        """What the model takes in the Responses format, as far as it is declared."""
+        row = find_row(model, self.models) or UNKNOWN
+        return row.within(self.responses or UNKNOWN).within(RESPONSES)
+
+
+CHAT_COMPLETIONS: Final = Capabilities(video=False)
+"""What cannot be said in the Chat Completions format."""
+
+RESPONSES: Final = Capabilities(audio=False, video=False, seed=False, stop=False)
+"""What cannot be said in the Responses format."""
+
+_NO_FILES: Final = Capabilities(documents=False)
+_NO_MEDIA: Final = Capabilities(audio=False, documents=False)
+_NO_IMAGES: Final = Capabilities(images=False, audio=False, documents=False)
 
 _ROWS: Final = (
     Gateway(
@@ -76,11 +98,11 @@ _ROWS: Final = (
         url_var="OPENAI_BASE_URL",
         key_vars=("OPENAI_API_KEY",),
         max_tokens="max_completion_tokens",
-        audio=True,
-        files=True,
         json_arguments=False,
-        responses="files",
+        responses=UNKNOWN,
         encrypts=True,
+        takes=Capabilities(shows_thinking=False),
+        models=known.OPENAI,
     ),
     Gateway(
         name="azure",
@@ -89,10 +111,11 @@ _ROWS: Final = (
         key_vars=("AZURE_OPENAI_API_KEY",),
         key_header="api-key",
         max_tokens="max_completion_tokens",
-        audio=True,
         json_arguments=False,
-        responses="files",
+        responses=UNKNOWN,
         encrypts=True,
+        takes=Capabilities(documents=False, shows_thinking=False),
+        models=known.OPENAI,
     ),
     Gateway(
         name="openrouter",
@@ -100,53 +123,50 @@ _ROWS: Final = (
         key_vars=("OPENROUTER_API_KEY",),
         effort="reasoning",
         thinking="reasoning_details",
-        audio=True,
-        files=True,
-        responses="files",
+        file_urls=True,
+        responses=UNKNOWN,
         encrypts=True,
     ),
     Gateway(
         name="deepseek",
         base_url="https://api.deepseek.com",
         key_vars=("DEEPSEEK_API_KEY",),
-        schema="json_object",
         thinking="reasoning_content",
         no_thinking="",
-        images=False,
-        responses="text",
+        responses=_NO_FILES,
+        takes=Capabilities(audio=False, documents=False, schema=False, json_mode=True),
+        models=known.DEEPSEEK,
     ),
     Gateway(
         name="qwen",
         base_url="https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
         key_vars=("DASHSCOPE_API_KEY",),
-        effort=None,
-        schema="json_object",
-        audio=True,
+        takes=Capabilities(documents=False, schema=False, json_mode=True, efforts=()),
     ),
     Gateway(
         name="glm",
         base_url="https://api.z.ai/api/paas/v4",
         key_vars=("ZAI_API_KEY", "ZHIPUAI_API_KEY"),
-        schema="json_object",
         thinking="reasoning_content",
+        takes=Capabilities(audio=False, documents=False, schema=False, json_mode=True),
     ),
     Gateway(
         name="minimax",
         base_url="https://api.minimax.io/v1",
         key_vars=("MINIMAX_API_KEY",),
         max_tokens="max_completion_tokens",
-        effort=None,
-        schema=None,
         thinking="reasoning_details",
         extra={"reasoning_split": True},
+        takes=Capabilities(audio=False, documents=False, schema=False, json_mode=False, efforts=()),
     ),
     Gateway(
         name="moonshot",
         base_url="https://api.moonshot.ai/v1",
         key_vars=("MOONSHOT_API_KEY",),
-        effort=None,
         thinking="reasoning_content",
         no_thinking=" ",  # an empty text counts as missing there
+        takes=Capabilities(audio=False, documents=False, efforts=()),
+        models=known.MOONSHOT,
     ),
     Gateway(
         name="mistral",
@@ -155,33 +175,38 @@ _ROWS: Final = (
         seed="random_seed",
         counts_streams=False,
         thinking="parts",
-        audio=True,
         short_ids=True,
+        takes=_NO_FILES,
     ),
     Gateway(
         name="groq",
         base_url="https://api.groq.com/openai/v1",
         key_vars=("GROQ_API_KEY",),
         max_tokens="max_completion_tokens",
-        responses="images",
+        responses=_NO_FILES,
+        takes=_NO_MEDIA,
     ),
     Gateway(
         name="xai",
         base_url="https://api.x.ai/v1",
         key_vars=("XAI_API_KEY",),
-        responses="images",
+        responses=_NO_FILES,
         encrypts=True,
+        takes=_NO_MEDIA,
+        models=known.XAI,
     ),
     Gateway(
         name="together",
         base_url="https://api.together.xyz/v1",
         key_vars=("TOGETHER_API_KEY",),
+        takes=_NO_MEDIA,
     ),
     Gateway(
         name="fireworks",
         base_url="https://api.fireworks.ai/inference/v1",
         key_vars=("FIREWORKS_API_KEY",),
-        responses="images",
+        responses=_NO_FILES,
+        takes=_NO_MEDIA,
     ),
     Gateway(
         name="cerebras",
@@ -189,13 +214,13 @@ _ROWS: Final = (
         key_vars=("CEREBRAS_API_KEY",),
         max_tokens="max_completion_tokens",
         thinking="reasoning",
-        images=False,
+        takes=_NO_IMAGES,
     ),
     Gateway(
-        name="gemini",
+        name="gemini-openai",
         base_url="https://generativelanguage.googleapis.com/v1beta/openai",
         key_vars=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-        audio=True,
+        takes=_NO_FILES,
     ),
     Gateway(
         name="ollama",
@@ -203,7 +228,8 @@ _ROWS: Final = (
         needs_key=False,
         key_vars=("OLLAMA_API_KEY",),
         thinking="reasoning",
-        responses="images",
+        responses=_NO_FILES,
+        takes=_NO_MEDIA,
     ),
     Gateway(
         name="vllm",
@@ -211,18 +237,21 @@ _ROWS: Final = (
         needs_key=False,
         key_vars=("VLLM_API_KEY",),
         thinking="reasoning",
-        audio=True,
-        responses="images",
+        responses=_NO_FILES,
+        takes=_NO_FILES,
     ),
     Gateway(
         name="lmstudio",
         base_url="http://localhost:1234/v1",
         needs_key=False,
-        responses="images",
+        responses=_NO_FILES,
+        takes=_NO_MEDIA,
     ),
 )
 
-COMPATIBLE: Final = Gateway(name="compatible", needs_key=False, responses="files", encrypts=True)
+COMPATIBLE: Final = Gateway(
+    name="compatible", needs_key=False, file_urls=True, responses=UNKNOWN, encrypts=True
+)
 """Any other server of the formats, reached by its base URL."""
 
 GATEWAYS: Final[Mapping[str, Gateway]] = MappingProxyType({row.name: row for row in _ROWS})

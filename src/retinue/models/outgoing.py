@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, cast
@@ -11,16 +12,20 @@ import msgspec
 
 from retinue.chains.output import Output
 from retinue.errors import ConfigError
-from retinue.messages import File, Image
+from retinue.messages import Content, File, Image
 from retinue.tools import Tool
 from retinue.tools.tool import ToolSpec
 
+_log: Final = logging.getLogger("retinue")
 _encoder: Final = msgspec.json.Encoder()
 _TOOLS_KEPT: Final = (
     1000  # encoded tools that are kept, for applications that make tools as they go
 )
 _LONGEST_NAME: Final = 64
 _ODD: Final = re.compile(r"[^a-zA-Z0-9_-]")
+_SHOWN_BY: Final = (
+    (b"\x89PNG", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"),
+)  # fmt: skip
 
 
 def to_json(value: Any) -> bytes:
@@ -53,6 +58,14 @@ def hashed_id(call_id: str, length: int) -> str:
     return hashlib.sha256(call_id.encode("utf-8", "replace")).hexdigest()[:length]
 
 
+def left_out(part: Content, tool: str, why: ConfigError) -> None:
+    """Warns the application that a model does not see a part of a tool's result.
+
+    The model is told in the result. Nothing of it is refused: what a tool returns is nobody's wish.
+    """
+    _log.warning("A part of the result of %s is left out: %s: %s", tool, type(part).__name__, why)
+
+
 def data_uri(part: Image | File) -> str:
     """The data as a URL.
 
@@ -62,6 +75,13 @@ def data_uri(part: Image | File) -> str:
     if part.data is None:
         raise ConfigError(f"This {type(part).__name__} has neither data nor a URL; give it one.")
     return f"data:{part.media_type};base64,{base64.b64encode(part.data).decode()}"
+
+
+def image_type(data: bytes) -> str | None:
+    """The type of an image by its first bytes, or None if they are none that are known."""
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for start, kind in _SHOWN_BY if data.startswith(start)), None)
 
 
 class EncodedTools:

@@ -1,4 +1,7 @@
-"""What model calls cost, by the price table of genai-prices. It works offline."""
+"""What model calls cost, by the price table of genai-prices, which also knows what models hold.
+
+It works offline.
+"""
 
 from collections.abc import Iterable
 from importlib.util import find_spec
@@ -9,7 +12,8 @@ from retinue.errors import MissingExtraError
 from retinue.messages import Usage
 
 _NAMES: Final = {
-    "gemini": "google", "glm": "zai", "moonshot": "moonshotai", "xai": "x-ai",
+    "gemini": "google", "gemini-openai": "google", "glm": "zai", "moonshot": "moonshotai",
+    "xai": "x-ai",
 }  # fmt: skip
 """Providers that the table knows by another name."""
 
@@ -46,6 +50,25 @@ def cost(spent: Iterable[Spent]) -> float | None:
     return total
 
 
+def listed_context(provider: str, model: str) -> int | None:
+    """How many tokens the model holds by the price table; None if either is not there."""
+    if provider in _FREE or find_spec("genai_prices") is None:
+        return None
+    from genai_prices import Usage as Tokens
+    from genai_prices import calc_price
+
+    try:
+        listed = calc_price(Tokens(), model, provider_id=_listed(provider)).model
+    except (LookupError, ValueError):
+        return None
+    return listed.context_window
+
+
+def _listed(provider: str) -> str:
+    provider = provider.removesuffix("-responses")
+    return _NAMES.get(provider, provider)
+
+
 def _price(provider: str, model: str, usage: Usage) -> float | None:
     check_prices()
     from genai_prices import Usage as Tokens
@@ -60,7 +83,7 @@ def _price(provider: str, model: str, usage: Usage) -> float | None:
         cache_write_tokens=usage.cache_write,
     )
     try:
-        price = calc_price(tokens, model, provider_id=_NAMES.get(provider, provider))
+        price = calc_price(tokens, model, provider_id=_listed(provider))
     except (LookupError, ValueError):
         return None
     return float(price.total_price)

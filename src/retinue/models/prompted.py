@@ -33,6 +33,7 @@ from retinue.messages import (
     new_id,
 )
 from retinue.models.base import Model, Send
+from retinue.models.capabilities import Capabilities, Limits, declared_by
 from retinue.tools import ToolSpec
 
 ANSWER: Final = "answer"
@@ -44,10 +45,16 @@ CHOICE_TOKENS: Final = 256
 _WAY_OUT: Final = "Use a model that keeps to a schema, or one that has tools of its own."
 
 
+def with_prompted_tools(takes: Capabilities) -> Capabilities:
+    """What a model of these capabilities takes where its tools go by way of the prompt."""
+    return structs.replace(takes, tools=True, parallel_tools=False, forced_tools=True)
+
+
 class PromptedTools:
     """Gives a model tools by asking it for JSON.
 
-    The JSON calls are made without a stream, at temperature 0 unless the settings say otherwise.
+    The JSON calls are made without a stream, at temperature 0 unless the settings say otherwise or
+    the model takes none.
     Reasoning that comes with them is dropped. Their usage adds up in the usage of the round. A
     call that repeats one that has succeeded since the user's last message, with the same
     arguments, is not made again: the model answers from what it has.
@@ -61,6 +68,8 @@ class PromptedTools:
     def __init__(self, model: Model, *, brief: bool = False) -> None:
         self._model = model
         self._brief = brief
+        self._capabilities = with_prompted_tools(declared_by(model))
+        self._limits = Limits(f"PromptedTools({model.name})", self._capabilities)
 
     def __repr__(self) -> str:
         return f"PromptedTools({self._model!r})"
@@ -75,6 +84,11 @@ class PromptedTools:
         """Whose the inner model is."""
         return self._model.provider
 
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the inner model takes, and tools, one call at a time."""
+        return self._capabilities
+
     async def close(self) -> None:
         """Closes the inner model."""
         await self._model.close()
@@ -83,10 +97,12 @@ class PromptedTools:
         """Answers in text, or with one call (see `Model.generate`).
 
         Raises:
-            ConfigError: `tool_choice` names a tool that is not on offer.
+            ConfigError: `tool_choice` names a tool that is not on offer, or the settings ask for
+                what the inner model is declared not to take.
             ModelBroken: the model was asked for JSON and wrote something else.
             ModelError: an inner call failed.
         """
+        self._limits.check(request)
         specs = {tool.spec.name: tool.spec for tool in request.tools}
         choice = request.settings.tool_choice or "auto"
         inner = _Inner(self._model, send)
@@ -171,6 +187,9 @@ class _Inner:
 
     async def json(self, request: ChatRequest, wanted: str) -> dict[str, Any]:
         """Asks for a JSON object; nothing of it but the usage reaches the reader."""
+        settings = request.settings
+        if settings.temperature is None and declared_by(self._model).sampling is not False:
+            request = request.with_(settings=structs.replace(settings, temperature=0.0))
         said = Accumulator()
 
         async def collect(delta: Delta) -> None:
@@ -238,7 +257,6 @@ def _for_json(
             tool_choice=None,
             parallel_tool_calls=None,
             stop=(),  # a stop sequence is meant for text, and would cut the JSON
-            temperature=0.0 if settings.temperature is None else settings.temperature,
         ),
         output=output,
         stream=False,

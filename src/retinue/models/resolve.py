@@ -1,14 +1,18 @@
-"""A model from the text that names it: "provider:model"."""
+"""A model from the text that names it, "provider:model", and what is declared of it."""
 
 import difflib
 from typing import Final
 
 from retinue.errors import ConfigError, UnknownModelError
 from retinue.models.base import Model
+from retinue.models.capabilities import Capabilities, declared_by
 from retinue.models.gateways import ALIASES, GATEWAYS
 
 ANTHROPIC: Final = "anthropic"
 """The provider of Claude, which has a format of its own."""
+
+GEMINI: Final = "gemini"
+"""Google, in the format of its own; "gemini-openai" is its compatible endpoint."""
 
 LOCAL: Final = "local"
 """The provider that runs a model on this machine."""
@@ -16,7 +20,7 @@ LOCAL: Final = "local"
 RESPONSES: Final = {f"{row.name}-responses": row.name for row in GATEWAYS.values() if row.responses}
 """The gateways that speak the Responses format, by what stands before the colon to ask for it."""
 
-_KNOWN: Final = (*GATEWAYS, *ALIASES, *RESPONSES, ANTHROPIC, LOCAL)
+_KNOWN: Final = (*GATEWAYS, *ALIASES, *RESPONSES, ANTHROPIC, GEMINI, LOCAL)
 
 _FAMILIES: Final = (
     ("gpt", "openai"), ("o1", "openai"), ("o3", "openai"), ("o4", "openai"),
@@ -46,26 +50,72 @@ def resolve(model: str | Model) -> Model:
             f"A model is a text such as 'openai:gpt-5-mini' or a model object, not"
             f" {type(model).__name__}."
         )
-    provider, colon, name = model.strip().partition(":")
+    provider, name = named(model)
     if provider == LOCAL:
         return _local(name or None)
-    if not colon or not name:
-        raise UnknownModelError(_no_provider(model))
     if provider == ANTHROPIC:
         return _anthropic(name)
+    if provider == GEMINI:
+        return _gemini(name)
     if provider in RESPONSES:
         return _responses(name, RESPONSES[provider])
-    if provider not in GATEWAYS and provider not in ALIASES:
-        raise UnknownModelError(_no_such_provider(model, provider))
     from retinue.models.openai.model import OpenAI
 
     return OpenAI(name, gateway=provider)
+
+
+def named(model: str) -> tuple[str, str]:
+    """The provider and the name that the text holds; the name is empty for "local" alone.
+
+    Raises:
+        UnknownModelError: there is no such provider, or none is named.
+    """
+    provider, colon, name = model.strip().partition(":")
+    if provider == LOCAL:
+        return provider, name
+    if not colon or not name:
+        raise UnknownModelError(_no_provider(model))
+    if provider not in _KNOWN:
+        raise UnknownModelError(_no_such_provider(model, provider))
+    return ALIASES.get(provider, provider), name
+
+
+def capabilities_of(model: str | Model) -> Capabilities:
+    """What is declared of a model, by its name or by itself. No key is needed for it.
+
+    Raises:
+        UnknownModelError: there is no such provider, or none is named.
+    """
+    if not isinstance(model, str):
+        return declared_by(model)
+    provider, name = named(model)
+    if provider == LOCAL:
+        from retinue.models.llamacpp.model import TAKES
+
+        return TAKES
+    if provider == ANTHROPIC:
+        from retinue.models.anthropic.abilities import NEWEST, abilities_of
+
+        return abilities_of(name).at(NEWEST)
+    if provider == GEMINI:
+        from retinue.models.gemini.abilities import abilities_of as of_gemini
+
+        return of_gemini(name)
+    if provider in RESPONSES:
+        return GATEWAYS[RESPONSES[provider]].capabilities_in_responses(name)
+    return GATEWAYS[provider].capabilities(name)
 
 
 def _anthropic(name: str) -> Model:
     from retinue.models.anthropic.model import Anthropic
 
     return Anthropic(name)
+
+
+def _gemini(name: str) -> Model:
+    from retinue.models.gemini.model import Gemini
+
+    return Gemini(name)
 
 
 def _responses(name: str, gateway: str) -> Model:

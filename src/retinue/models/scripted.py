@@ -4,7 +4,7 @@ It never reaches a network. What it was asked stands in `requests`.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -24,6 +24,7 @@ from retinue.messages import (
     new_id,
 )
 from retinue.models.base import Send
+from retinue.models.capabilities import UNKNOWN, Capabilities
 
 
 class Say(Struct, frozen=True, kw_only=True):
@@ -65,11 +66,12 @@ class Scripted:
     """Answers with the steps of a script, one a call, in order.
 
     Args:
-        steps: the script. A function takes its place where answers depend on what is asked; it
-            gets the request and returns a step.
+        steps: the script. A function, plain or async, takes its place where answers depend on
+            what is asked; it gets the request and returns a step.
         repeat: go on with the last step for ever; by default a used-up script is an error.
         name: what the model is called.
         provider: whose it is said to be.
+        capabilities: what it is said to take; nothing of it is refused.
 
     Attributes:
         requests: what it was asked, in order.
@@ -77,13 +79,15 @@ class Scripted:
 
     def __init__(
         self,
-        *steps: Step | Callable[[ChatRequest], Step],
+        *steps: Step | Callable[[ChatRequest], Step | Awaitable[Step]],
         repeat: bool = False,
         name: str = "script",
         provider: str = "scripted",
+        capabilities: Capabilities = UNKNOWN,
     ) -> None:
         self.name = name
         self.provider = provider
+        self.capabilities = capabilities
         self.requests: list[ChatRequest] = []
         self._steps = steps
         self._repeat = repeat
@@ -107,7 +111,11 @@ class Scripted:
                 )
             at = len(self._steps) - 1
         step = self._steps[at]
-        say = _say(step if isinstance(step, (str, Say)) or not callable(step) else step(request))
+        if callable(step):
+            step = step(request)
+            if isinstance(step, Awaitable):
+                step = await step
+        say = _say(step)
         if say.delay:
             async for delta in _slowly(say):
                 await send(delta)

@@ -8,15 +8,14 @@ Every error of the connection becomes a `ModelError` by the table at the end.
 import asyncio
 import atexit
 import io
-import ipaddress
 from collections.abc import AsyncGenerator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NoReturn
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
 from retinue.errors import ConfigError, ModelBroken, ModelError, ModelTimeout, ModelUnreachable
 from retinue.models.failures import Peer
+from retinue.models.proxies import Proxy, proxy_of
 
 if TYPE_CHECKING:
     import aiohttp
@@ -74,7 +73,8 @@ class Reply:
         try:
             return await self._content.readany()
         except Exception as error:
-            _tell(self._peer, error, self._silence, self.answered)
+            failure = _failure(self._peer, error, self._silence, self.answered)
+        raise failure
 
     async def read(self) -> bytes:
         """The rest of the body."""
@@ -145,6 +145,10 @@ async def post(
 async def _response(
     pool: "_Pool", peer: Peer, url: str, headers: Mapping[str, str], body: bytes, silence: float
 ) -> "aiohttp.ClientResponse":
+    proxy = pool.proxy(url)
+    permit = proxy.headers if proxy is not None else None
+    if permit and url.startswith("http:"):  # there is no tunnel that could carry it
+        headers = {**headers, **permit}
     while True:
         attempt = _Attempt()
         try:
@@ -153,13 +157,16 @@ async def _response(
                 data=body if len(body) <= _STREAMED_BODY else io.BytesIO(body),
                 headers=headers,
                 timeout=_timeouts(silence),
-                proxy=pool.proxy(url),
+                proxy=None if proxy is None else proxy.url,
+                proxy_headers=permit,
                 allow_redirects=False,  # a POST would become a GET, and take the key elsewhere
                 trace_request_ctx=attempt,
             )
         except Exception as error:
-            if not (attempt.reused and _is_stale(error)):
-                _tell(peer, error, silence, answered=False)
+            if attempt.reused and _is_stale(error):
+                continue
+            failure = _failure(peer, error, silence, answered=False)
+        raise failure
 
 
 async def close(user: object) -> None:
@@ -196,16 +203,16 @@ class _Pool:
         self.keeper = keeper
         self.users: WeakSet[object] = WeakSet()
         self.calls = 0
-        self._proxies: dict[str, str | None] = {}
+        self._proxies: dict[str, Proxy | None] = {}
 
-    def proxy(self, url: str) -> str | None:
+    def proxy(self, url: str) -> Proxy | None:
         """The proxy that the environment names for this URL.
 
         aiohttp's own look-up also reads the user's netrc, in a thread, for every request.
         """
         origin = url[: url.find("/", 8)]
         if origin not in self._proxies:
-            self._proxies[origin] = _proxy_of(url)
+            self._proxies[origin] = proxy_of(url)
         return self._proxies[origin]
 
 
@@ -274,25 +281,6 @@ def _leave() -> None:
             loop.run_until_complete(pool.keeper.aclose())
 
 
-def _proxy_of(url: str) -> str | None:
-    from urllib.request import getproxies, proxy_bypass
-
-    parts = urlsplit(url)
-    if _is_loopback(parts.hostname or "") or proxy_bypass(parts.netloc.rpartition("@")[2]):
-        return None
-    return getproxies().get(parts.scheme)
-
-
-def _is_loopback(host: str) -> bool:
-    """A model on this machine is never asked through a proxy: it could not reach it."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 @lru_cache(maxsize=16)
 def _timeouts(silence: float) -> "aiohttp.ClientTimeout":
     import aiohttp
@@ -344,39 +332,52 @@ def _table() -> tuple[tuple[type[Exception], type[Exception], str, bool], ...]:
     )  # fmt: skip
 
 
-def _tell(peer: Peer, error: Exception, silence: float, answered: bool) -> NoReturn:
-    """Raises our error for a foreign one, or the foreign one if it is no fault of the way."""
-    known = _failure(peer, error, silence, answered)
-    if known is None:
-        raise error
-    raise known from error
+def _failure(peer: Peer, error: Exception, silence: float, answered: bool) -> Exception:
+    """Our error for a foreign one, or the foreign one if it is no fault of the way.
+
+    It is raised outside the `except`, and has no cause where the foreign error holds the headers
+    that were sent: the key is among them.
+    """
+    import aiohttp
+
+    meaning = _meaning(error, answered)
+    if meaning is None:
+        return error
+    ours, words, again = meaning
+    text = words.format(peer=peer, timeout=silence, error=_words(error))
+    known = ours(peer.mask(text))
+    if isinstance(known, ModelError) and known.retryable and not again:
+        known.failure = "environment"
+    known.__cause__ = None if isinstance(error, aiohttp.ClientResponseError) else error
+    return known
 
 
-def _failure(peer: Peer, error: Exception, timeout: float, answered: bool) -> Exception | None:
+def _meaning(error: Exception, answered: bool) -> tuple[type[Exception], str, bool] | None:
+    """Our class for a foreign error, the words, and whether the same call may help later."""
     import aiohttp
 
     for foreign, ours, words, again in _table():
         if isinstance(error, foreign):
-            known = ours(f"{peer} {words.format(timeout=timeout, error=_words(peer, error))}")
-            if isinstance(known, ModelError) and known.retryable and not again:
-                known.retryable = False
-            return known
+            return ours, f"{{peer}} {words}", again
     if isinstance(error, aiohttp.ClientPayloadError) and "decode" in str(error).lower():
-        return ModelBroken(f"{peer} sent a body that cannot be unpacked: {_words(peer, error)}.")
-    if isinstance(error, (aiohttp.ClientError, OSError)):
-        if answered:
-            return ModelBroken(
-                f"The connection to {peer} broke in the middle of the answer:"
-                f" {_words(peer, error)}. Ask again."
-            )
-        return ModelUnreachable(
-            f"The connection to {peer} broke before an answer began: {_words(peer, error)}."
-            " Check the network."
-        )
-    return None
+        return ModelBroken, "{peer} sent a body that cannot be unpacked: {error}.", False
+    if not isinstance(error, (aiohttp.ClientError, OSError)):
+        return None
+    if answered:
+        words = "The connection to {peer} broke in the middle of the answer: {error}. Ask again."
+        return ModelBroken, words, False
+    words = "The connection to {peer} broke before an answer began: {error}. Check the network."
+    return ModelUnreachable, words, True
 
 
-def _words(peer: Peer, error: Exception) -> str:
-    inner = getattr(error, "os_error", None) or error
-    text = getattr(inner, "strerror", None) or str(inner) or type(error).__name__
-    return peer.mask(text).rstrip(".")
+def _words(error: Exception) -> str:
+    import aiohttp
+
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        text = f"HTTP {error.status} {error.message}"
+    elif isinstance(error, aiohttp.ClientResponseError):
+        text = error.message  # its status is made up
+    else:
+        inner = getattr(error, "os_error", None) or error
+        text = getattr(inner, "strerror", None) or str(inner)
+    return " ".join(text.split()).rstrip(".") or type(error).__name__

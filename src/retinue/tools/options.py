@@ -4,7 +4,7 @@ import math
 import random
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from msgspec import Struct
 
@@ -89,7 +89,7 @@ def check_options(tool: Any, options: Mapping[str, Any]) -> None:
             )
 
 
-def is_positive(value: Any) -> bool:
+def is_positive(value: Any) -> TypeGuard[float]:
     """Whether a value is a number above 0 that is not infinite."""
     return _is_number(value) and math.isfinite(value) and value > 0
 

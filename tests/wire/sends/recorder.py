@@ -44,6 +44,16 @@ RESPONSE_STREAM = (
     b'"object":"response","status":"completed","output":[]}}\n\n'
 )
 
+GEMINI = {
+    "candidates": [
+        {"content": {"role": "model", "parts": [{"text": "ok"}]}, "finishReason": "STOP"}
+    ],
+}
+GEMINI_STREAM = (
+    b'data: {"candidates":[{"content":{"role":"model","parts":[{"text":"ok"}]},'
+    b'"finishReason":"STOP"}]}\r\n\r\n'
+)
+
 
 class Sent(Struct, frozen=True):
     """One request as it arrived."""
@@ -52,6 +62,7 @@ class Sent(Struct, frozen=True):
     headers: dict[str, str]
     body: dict[str, Any]
     raw: bytes
+    query: str = ""
 
 
 class Recorder:
@@ -70,8 +81,14 @@ class Recorder:
         """Keeps a request, and answers it."""
         body = await request.json()
         headers = {name.lower(): value for name, value in request.headers.items()}
-        self.requests.append(Sent(request.path, headers, body, await request.read()))
+        self.requests.append(
+            Sent(request.path, headers, body, await request.read(), request.query_string)
+        )
         end = request.path.rpartition("/")[2]
+        if end.endswith(":generateContent"):
+            return web.json_response(GEMINI)
+        if end.endswith(":streamGenerateContent"):
+            return web.Response(body=GEMINI_STREAM, content_type="text/event-stream")
         if body.get("stream"):
             stream = {"messages": CLAUDE_STREAM, "responses": RESPONSE_STREAM}.get(end, STREAM)
             return web.Response(body=stream, content_type="text/event-stream")

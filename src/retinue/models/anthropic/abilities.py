@@ -3,74 +3,87 @@
 A model that has no row is taken at its word: what is asked of it is sent, and its provider judges.
 """
 
-import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, Literal
 
-from msgspec import Struct
+from msgspec import structs
+
+from retinue.models.capabilities import Capabilities, find_row
 
 NEWEST: Final = "2026-10-21"
 """The version of the API that is spoken by default. It takes no sampling parameters."""
 
 
-class Abilities(Struct, frozen=True, kw_only=True):
-    """What one model takes.
+class Abilities(Capabilities, frozen=True, kw_only=True):
+    """What one model takes, and how its thinking is asked for.
 
     Attributes:
-        context: tokens of prompt and answer together; None if not known.
-        output: tokens of the longest answer, thinking included; None if not known.
-        thinking: how it can be made to think: "manual" with a budget of tokens, "adaptive" as it
+        thinks_by: how it can be made to think: "manual" with a budget of tokens, "adaptive" as it
             finds right; None: not at all.
         manual_too: whether a model of adaptive thinking takes a budget as well.
         thinks_unasked: whether it thinks when nothing is said about it.
-        efforts: the words for effort that it knows.
-        effort_field: whether they are a field of the request; else they are budgets of thinking.
-        forced_tools: whether `tool_choice` may demand a call.
-        schema: whether the form of an answer can be asked for by JSON Schema.
+        effort_field: whether its efforts are a field of the request; else they are budgets of
+            thinking.
         prefill: whether a request may end with the beginning of the answer.
-        sampling: whether it takes temperature and top_p, where the API's version does.
-        documents: whether it takes documents.
     """
 
-    context: int | None = None
-    output: int | None = None
-    thinking: Literal["manual", "adaptive"] | None = "adaptive"
+    images: bool | None = True
+    audio: bool | None = False
+    video: bool | None = False
+    documents: bool | None = True
+    tools: bool | None = True
+    parallel_tools: bool | None = True
+    forced_tools: bool | None = True
+    schema: bool | None = True
+    json_mode: bool | None = False
+    thinking: bool | None = True
+    shows_thinking: bool | None = True
+    efforts: tuple[str, ...] | None = ("low", "medium", "high", "xhigh", "max")
+    sampling: bool | None = False
+    seed: bool | None = False
+    stop: bool | None = True
+    thinks_by: Literal["manual", "adaptive"] | None = "adaptive"
     manual_too: bool = False
     thinks_unasked: bool = False
-    efforts: tuple[str, ...] = ("low", "medium", "high", "xhigh", "max")
     effort_field: bool = True
-    forced_tools: bool = True
-    schema: bool = True
     prefill: bool = False
-    sampling: bool = False
-    documents: bool = True
+
+    def at(self, version: str) -> "Abilities":
+        """What is left of it in a version of the API."""
+        return structs.replace(self, sampling=False) if version >= NEWEST else self
 
 
-UNKNOWN: Final = Abilities(manual_too=True, prefill=True, sampling=True)
+UNKNOWN: Final = Abilities(
+    images=None, documents=None, tools=None, parallel_tools=None, forced_tools=None, schema=None,
+    thinking=None, shows_thinking=None, efforts=None, sampling=None, stop=None, manual_too=True,
+    prefill=True,
+)  # fmt: skip
 """A model without a row."""
 
 _THREE: Final = ("low", "medium", "high")
 _LONG: Final = 1_000_000
 
 _OLDEST: Final = Abilities(
-    context=200_000, output=4096, thinking=None, efforts=(), effort_field=False, schema=False,
+    context=200_000, output=4096, thinking=False, shows_thinking=False,
+    thinks_by=None, efforts=(), effort_field=False, schema=False,
     prefill=True, sampling=True, documents=False,
 )  # fmt: skip
 _OLD: Final = Abilities(
-    context=200_000, output=8192, thinking=None, efforts=(), effort_field=False, schema=False,
+    context=200_000, output=8192, thinking=False, shows_thinking=False,
+    thinks_by=None, efforts=(), effort_field=False, schema=False,
     prefill=True, sampling=True,
 )  # fmt: skip
 _MANUAL: Final = Abilities(
-    context=200_000, output=64_000, thinking="manual", efforts=_THREE, effort_field=False,
+    context=200_000, output=64_000, thinks_by="manual", efforts=_THREE, effort_field=False,
     schema=False, prefill=True, sampling=True,
 )  # fmt: skip
 _OPUS_4: Final = Abilities(
-    context=200_000, output=32_000, thinking="manual", efforts=_THREE, effort_field=False,
+    context=200_000, output=32_000, thinks_by="manual", efforts=_THREE, effort_field=False,
     schema=False, prefill=True, sampling=True,
 )  # fmt: skip
 _CLAUDE_4_5: Final = Abilities(
-    context=200_000, output=64_000, thinking="manual", efforts=_THREE, effort_field=False,
+    context=200_000, output=64_000, thinks_by="manual", efforts=_THREE, effort_field=False,
     prefill=True, sampling=True,
 )  # fmt: skip
 _CLAUDE_4_6: Final = Abilities(
@@ -91,7 +104,7 @@ MODELS: Final[Mapping[str, Abilities]] = MappingProxyType({
     "claude-opus-4": _OPUS_4,
     "claude-opus-4-0": _OPUS_4,
     "claude-opus-4-1": Abilities(
-        context=200_000, output=32_000, thinking="manual", efforts=_THREE, effort_field=False,
+        context=200_000, output=32_000, thinks_by="manual", efforts=_THREE, effort_field=False,
         prefill=True, sampling=True,
     ),
     "claude-sonnet-4": _MANUAL,
@@ -99,7 +112,7 @@ MODELS: Final[Mapping[str, Abilities]] = MappingProxyType({
     "claude-haiku-4-5": _CLAUDE_4_5,
     "claude-sonnet-4-5": _CLAUDE_4_5,
     "claude-opus-4-5": Abilities(
-        context=200_000, output=64_000, thinking="manual", efforts=_THREE, prefill=True,
+        context=200_000, output=64_000, thinks_by="manual", efforts=_THREE, prefill=True,
         sampling=True,
     ),
     "claude-opus-4-6": _CLAUDE_4_6,
@@ -123,10 +136,8 @@ MODELS: Final[Mapping[str, Abilities]] = MappingProxyType({
 })  # fmt: skip
 """The rows, by the model's name without a date."""
 
-_UNDATED: Final = re.compile(r"(?:anthropic[./])?(.*?)(?:[-@](?:\d{8}|latest))?")
-
 
 def abilities_of(model: str) -> Abilities:
     """What the model takes. A date or "-latest" at the end of its name is left out of account."""
-    found = _UNDATED.fullmatch(model)
-    return MODELS.get(found[1] if found else model, UNKNOWN)
+    bare = model.removeprefix("anthropic/").removeprefix("anthropic.")
+    return find_row(bare, MODELS) or UNKNOWN

@@ -28,7 +28,7 @@ FINISH: Final = {
     "tool_use": "tool_calls",
     "refusal": "content_filter",
 }
-"""Stop reasons in the words of `messages.FinishReason`; others, as "pause_turn", stay."""
+"""Stop reasons in the words of `FinishDelta`; others, as "pause_turn", stay."""
 
 STATUS: Final = {
     "invalid_request_error": 400,

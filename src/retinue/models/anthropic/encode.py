@@ -20,6 +20,7 @@ from retinue.models.anthropic.cache import Cache, is_marked, place_marks
 from retinue.models.anthropic.fields import Wishes
 from retinue.models.anthropic.schemas import native_form
 from retinue.models.anthropic.turns import Turn, conversation
+from retinue.models.capabilities import Limits
 from retinue.models.loose import a_list, an_object
 from retinue.models.outgoing import EncodedTools, form_in_words, to_json
 from retinue.tools.tool import ToolSpec
@@ -50,12 +51,13 @@ class RequestEncoder:
         cache: what is marked for the vendor's cache.
     """
 
-    __slots__ = ("_abilities", "_cache", "_model", "_name", "_tools", "_wishes")
+    __slots__ = ("_abilities", "_cache", "_limits", "_model", "_name", "_tools", "_wishes")
 
     def __init__(self, model: str, abilities: Abilities, version: str, cache: Cache) -> None:
         self._name = model
         self._model = to_json(model)
         self._abilities = abilities
+        self._limits = Limits(model, abilities)
         self._cache: Cache = cache
         self._wishes = Wishes(model, abilities, version)
         self._tools = EncodedTools(_as_tool)
@@ -66,8 +68,9 @@ class RequestEncoder:
         Raises:
             ConfigError: the request asks for something that the model does not take.
         """
-        if not self._abilities.documents:
-            _refuse_documents(self._name, request.messages)
+        self._limits.check(request)
+        if self._abilities.documents is False:
+            self._check_files(request.messages)
         said = conversation(request.messages)
         self._check_ending(request.messages, said.turns)
         fields = self._wishes.fields(request.settings, request.tools, said.turns)
@@ -78,7 +81,9 @@ class RequestEncoder:
             fields["tool_choice"] = {"type": "none"}
         words = [text for text in request.instructions if text.strip()] + said.system
         if request.output is not None:
-            form = native_form(request.output.schema) if self._abilities.schema else None
+            form = (
+                native_form(request.output.schema) if self._abilities.schema is not False else None
+            )
             if form is None:
                 words.append(form_in_words(request.output))
             else:
@@ -111,6 +116,13 @@ class RequestEncoder:
             pieces.append(b",")
         pieces[-1] = b"]}"
         return b"".join(pieces)
+
+    def _check_files(self, messages: Sequence[Message]) -> None:
+        for message in messages:
+            for part in message.parts:
+                for held in part.parts if isinstance(part, ToolResult) else (part,):
+                    if isinstance(held, File):
+                        self._limits.check_part(held)
 
     def _check_ending(self, messages: Sequence[Message], turns: list[Turn]) -> None:
         if not turns:
@@ -159,11 +171,3 @@ def _stand_in(name: str) -> bytes:
 def _marks_of_the_user(fields: Mapping[str, Any], tools: Sequence[bytes]) -> int:
     """Cache marks that came with `Settings.extra`."""
     return bool(fields.get("cache_control")) + sum(map(is_marked, tools))
-
-
-def _refuse_documents(model: str, messages: Sequence[Message]) -> None:
-    for message in messages:
-        for part in message.parts:
-            inner = part.parts if isinstance(part, ToolResult) else (part,)
-            if any(isinstance(held, File) for held in inner):
-                raise ConfigError(f"{model} takes no documents; give what is in them as text.")

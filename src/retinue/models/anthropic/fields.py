@@ -58,8 +58,6 @@ class Wishes:
         fields: dict[str, Any] = {"max_tokens": self._max_tokens(settings)}
         if settings.stop:
             fields["stop_sequences"] = _stops(settings.stop)
-        if settings.seed is not None:
-            raise ConfigError("Anthropic has no seed; leave seed out.")
         for name in ("temperature", "top_p"):
             if (value := getattr(settings, name)) is not None:
                 fields[name] = value
@@ -78,29 +76,16 @@ class Wishes:
 
     def _max_tokens(self, settings: Settings) -> int:
         most = self._abilities.output
-        wanted = settings.max_tokens
-        if wanted is None:
-            effort = settings.effort or ("high" if self._abilities.thinks_unasked else "")
-            usual = ANSWER + BUDGETS.get(effort, 0)
-            return usual if most is None else min(usual, most)
-        if wanted < 1:
-            raise ConfigError(f"max_tokens must be 1 or more, not {wanted}.")
-        if most is not None and wanted > most:
-            raise ConfigError(
-                f"max_tokens={wanted} is more than {self._model} can write; it can write {most}."
-            )
-        return wanted
+        if settings.max_tokens is not None:
+            return settings.max_tokens
+        effort = settings.effort or ("high" if self._abilities.thinks_unasked else "")
+        usual = ANSWER + BUDGETS.get(effort, 0)
+        return usual if most is None else min(usual, most)
 
     def _effort(
         self, effort: str, max_tokens: int, turns: Sequence[Turn], *, forced: bool
     ) -> dict[str, Any]:
         able = self._abilities
-        if not able.efforts:
-            raise ConfigError(f"{self._model} cannot think; leave effort={effort!r} out.")
-        if effort not in able.efforts:
-            raise ConfigError(
-                f"{self._model} knows no effort {effort!r}; it knows {', '.join(able.efforts)}."
-            )
         fields: dict[str, Any] = {}
         if able.effort_field:
             fields["output_config"] = {"effort": effort}
@@ -110,7 +95,7 @@ class Wishes:
                     f"{self._model} cannot think and be forced to call a tool in one request;"
                     f" leave out effort={effort!r} or the tool_choice."
                 )
-        elif able.thinking == "adaptive":
+        elif able.thinks_by == "adaptive":
             fields["thinking"] = {"type": "adaptive"}
         elif may_think(turns):
             budget = min(BUDGETS[effort], max_tokens - _LEAST)
@@ -136,11 +121,6 @@ class Wishes:
             return {"type": "auto", **alone}
         if choice != "required":
             check_choice(choice, tools)
-        if not self._abilities.forced_tools:
-            raise ConfigError(
-                f"{self._model} cannot be forced to call a tool; leave tool_choice={choice!r} out,"
-                " and say in the instructions when to call it."
-            )
         if choice == "required":
             return {"type": "any", **alone}
         return {"type": "tool", "name": choice, **alone}
@@ -155,17 +135,17 @@ class Wishes:
             if value and "type" not in value:
                 added[name] = {**fields.get(name, {}), **value}
         if thinking := an_object(added.get("thinking")):
-            if self._abilities.thinking == "adaptive":
+            if self._abilities.thinks_by == "adaptive":
                 thinking = added["thinking"] = {"type": "adaptive", **thinking}
             self._check_thinking(thinking.get("type"))
         fields.update(added)
 
     def _check_thinking(self, kind: Any) -> None:
         able = self._abilities
-        if kind == "enabled" and not (able.thinking == "manual" or able.manual_too):
-            way = "Settings(effort=...)" if able.efforts else "another model"
+        if kind == "enabled" and not (able.thinks_by == "manual" or able.manual_too):
+            way = "Settings(effort=...)" if able.thinking else "another model"
             raise ConfigError(f"{self._model} takes no budget of thinking; use {way}.")
-        if kind == "adaptive" and able.thinking != "adaptive":
+        if kind == "adaptive" and able.thinks_by != "adaptive":
             raise ConfigError(f"{self._model} has no adaptive thinking; use another model.")
 
     def _check_sampling(self, fields: Mapping[str, Any]) -> None:
@@ -178,7 +158,7 @@ class Wishes:
                 f"Anthropic takes no {words} since version {NEWEST} of its API; leave it out, or"
                 " make the model with version='2023-06-01'."
             )
-        if not self._abilities.sampling:
+        if self._abilities.sampling is False:
             raise ConfigError(f"{self._model} takes no {words}; leave it out.")
         if self._abilities is not UNKNOWN and {"temperature", "top_p"} <= set(asked):
             raise ConfigError(f"{self._model} takes temperature or top_p, not both.")

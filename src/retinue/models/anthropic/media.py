@@ -5,11 +5,9 @@ from typing import Any, Final
 
 from retinue.errors import ConfigError
 from retinue.messages import File, Image
+from retinue.models.outgoing import image_type
 
 _IMAGES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
-_SHOWN_BY: Final = (
-    (b"\x89PNG", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"),
-)  # fmt: skip
 _TEXTS: Final = ("application/json", "application/xml", "application/yaml", "application/x-yaml")
 _UPLOADED: Final = "file_"  # how the ids of the vendor's store of files begin
 
@@ -25,7 +23,7 @@ def image_block(image: Image | File) -> dict[str, Any]:
     """
     if image.data is None:
         return {"type": "image", "source": _by_url(image)}
-    media_type = _sniffed(image.data) or image.media_type
+    media_type = image_type(image.data) or image.media_type
     if media_type not in _IMAGES:
         raise ConfigError(
             f"Claude takes no images of the type {media_type!r}; it takes {', '.join(_IMAGES)}."
@@ -86,9 +84,3 @@ def _is_uploaded(url: str | None) -> bool:
 def _base64(media_type: str, data: bytes) -> dict[str, Any]:
     encoded = base64.b64encode(data).decode()
     return {"type": "base64", "media_type": media_type, "data": encoded}
-
-
-def _sniffed(data: bytes) -> str | None:
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return next((kind for start, kind in _SHOWN_BY if data.startswith(start)), None)

@@ -17,7 +17,7 @@ from msgspec import Struct
 from retinue.errors import ConfigError
 from retinue.messages import File, Image, Message, Text, Thinking, ToolCall, ToolResult
 from retinue.models.anthropic.media import document_block, image_block
-from retinue.models.outgoing import as_object, to_json
+from retinue.models.outgoing import as_object, left_out, to_json
 
 PROVIDER: Final = "anthropic"
 """Whose reasoning goes back; that of others is left out."""
@@ -243,7 +243,8 @@ def _content(result: ToolResult) -> list[dict[str, Any]]:
             continue
         try:
             content.append(_media(part))
-        except ConfigError:
+        except ConfigError as why:
+            left_out(part, result.name, why)
             kind = type(part).__name__.lower()
             content.append({"type": "text", "text": f"[{kind}: this model cannot take it]"})
     return content

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from retinue.chains.requests import ChatRequest
-from retinue.errors import ConfigError, MissingKeyError
+from retinue.errors import ConfigError
 from retinue.models import transport
 from retinue.models.anthropic.abilities import NEWEST, Abilities, abilities_of
 from retinue.models.anthropic.cache import Cache, check_strategy
@@ -14,7 +14,15 @@ from retinue.models.anthropic.decode import Decoder
 from retinue.models.anthropic.encode import RequestEncoder
 from retinue.models.anthropic.messages import PROVIDER
 from retinue.models.base import Send
-from retinue.models.endpoint import Endpoint, check_address, check_key, check_model, host_of
+from retinue.models.capabilities import UNKNOWN, Capabilities
+from retinue.models.endpoint import (
+    Endpoint,
+    check_address,
+    check_key,
+    check_model,
+    host_of,
+    missing_key,
+)
 from retinue.models.failures import Peer
 
 BASE_URL: Final = "https://api.anthropic.com"
@@ -48,7 +56,7 @@ class Anthropic:
             "conversation".
         version: the version of the API. The newest takes no temperature, top_p and top_k;
             "2023-06-01" does, for the models that do.
-        abilities: what the model takes, for one that has no row in `abilities.MODELS`.
+        capabilities: what the model takes, over what is declared of it.
 
     Raises:
         MissingKeyError: a key is needed and none is given or set.
@@ -65,21 +73,22 @@ class Anthropic:
         timeout: float | None = None,
         cache: Cache = "auto",
         version: str = NEWEST,
-        abilities: Abilities | None = None,
+        capabilities: Capabilities = UNKNOWN,
     ) -> None:
         check_model(name, timeout, example="claude-sonnet-5-5")
         check_strategy(cache)
         if not _VERSION.fullmatch(version):
             raise ConfigError(f"version must be a date such as {NEWEST!r}, not {version!r}.")
         self._name = name
-        self._abilities = abilities_of(name) if abilities is None else abilities
+        able = capabilities.over(abilities_of(name))
+        self._capabilities = able.at(version)
         address = check_address(base_url or os.environ.get(URL_VAR) or BASE_URL)
         key = _key(api_key, needed=base_url is None)
         where = " or ".join(KEY_VARS) if api_key is None else "api_key"
         peer = Peer(PROVIDER, host_of(address), name, where, [key] if key else [])
         said = {"anthropic-version": version, **_key_header(key, version), **(headers or {})}
         self._endpoint = Endpoint(peer, _messages_url(address), said, timeout)
-        self._encoder = RequestEncoder(name, self._abilities, version, cache)
+        self._encoder = RequestEncoder(name, able, version, cache)
 
     @property
     def name(self) -> str:
@@ -97,9 +106,9 @@ class Anthropic:
         return self._endpoint.url
 
     @property
-    def abilities(self) -> Abilities:
-        """What the model takes."""
-        return self._abilities
+    def capabilities(self) -> Abilities:
+        """What it takes, as far as it is declared."""
+        return self._capabilities
 
     def __repr__(self) -> str:
         return f"Anthropic({self._name!r}, host={self._endpoint.peer.host!r})"
@@ -131,7 +140,7 @@ def _key(given: str | None, *, needed: bool) -> str | None:
     found = (os.environ.get(variable) for variable in KEY_VARS)
     key = check_key(PROVIDER, next(filter(None, found), None) if given is None else given)
     if key is None and needed:
-        raise MissingKeyError(f"{PROVIDER} needs a key: set {KEY_VARS[0]}, or give api_key=...")
+        raise missing_key(PROVIDER, KEY_VARS[:1])
     return key
 
 

@@ -16,11 +16,12 @@ from msgspec import structs
 from retinue.chains.requests import ChatRequest
 from retinue.errors import ConfigError, ModelRefused
 from retinue.models.base import Send
+from retinue.models.capabilities import Capabilities
 from retinue.models.gateways import Gateway
 from retinue.models.llamacpp import server
 from retinue.models.llamacpp.weights import find_weights, packaged_weights
 from retinue.models.openai.model import OpenAI
-from retinue.models.prompted import PromptedTools
+from retinue.models.prompted import PromptedTools, with_prompted_tools
 
 CONTEXT: Final = 4096
 """Tokens of prompt and answer together, unless the user says otherwise."""
@@ -37,7 +38,13 @@ SILENCE: Final = 600.0
 
 _TOO_LONG: Final = re.compile(r"\((\d+) tokens\) exceeds the available context size")
 
-_ROW: Final = Gateway(name="local", images=False)
+_ROW: Final = Gateway(
+    name="local",
+    takes=Capabilities(images=False, audio=False, documents=False, tools=False, schema=True),
+)
+
+TAKES: Final = with_prompted_tools(_ROW.capabilities(_ROW.name))
+"""What a model on this machine takes. The context is what each is given."""
 
 
 class Local:
@@ -96,12 +103,17 @@ class Local:
         """Always "local"."""
         return self._served.provider
 
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it takes. Its tools go by way of the prompt."""
+        return self._model.capabilities
+
     async def generate(self, request: ChatRequest, send: Send) -> Mapping[str, Any] | None:
         """Answers one request (see `Model.generate`). The first call loads the weights.
 
         Raises:
-            ConfigError: llama.cpp cannot load the weights.
-            ModelRefused: the prompt is longer than the context, or holds an image.
+            ConfigError: llama.cpp cannot load the weights, or the prompt holds an image or a file.
+            ModelRefused: the prompt is longer than the context.
             ModelError: the answer failed.
         """
         return await self._model.generate(request, send)
@@ -117,6 +129,9 @@ class _Served:
     def __init__(self, options: server.Options, max_tokens: int | None) -> None:
         self.name = options.name
         self.provider = _ROW.name
+        self.capabilities = structs.replace(
+            _ROW.capabilities(options.name), context=options.context
+        )
         self._options = options
         self._max_tokens = max_tokens
         self._client: tuple[server.Server, OpenAI] | None = None

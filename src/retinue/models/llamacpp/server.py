@@ -1,7 +1,7 @@
 """Processes that serve a model: one for each set of weights and settings, shared, on loopback.
 
 A server is started when it is first asked for, and again if it died. It ends with the process
-that started it; a forked child may use it, and does not end it.
+that started it; a forked child uses it while it lasts, and does not end it.
 """
 
 import atexit
@@ -9,12 +9,14 @@ import contextlib
 import json
 import os
 import secrets
+import socket
 import subprocess
 import sys
 import threading
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from msgspec import Struct, structs
 
@@ -22,6 +24,7 @@ from retinue.errors import ConfigError, MissingExtraError
 
 _CHILD: Final = Path(__file__).with_name("child.py")
 _FAREWELL: Final = 2.0  # seconds a server has to end by itself
+_KNOCK: Final = 1.0  # seconds that a connection to it may take; on loopback it takes none
 
 
 class Options(Struct, frozen=True):
@@ -55,8 +58,15 @@ class Server(Struct, frozen=True):
 
     @property
     def alive(self) -> bool:
-        """Whether it still serves, as far as can be told: a forked child cannot ask."""
-        return self.owner != os.getpid() or self.process.poll() is None
+        """Whether it still serves. A forked child is no parent of the process, so it knocks."""
+        if self.owner == os.getpid():
+            return self.process.poll() is None
+        place = urlsplit(self.address)
+        try:
+            socket.create_connection((place.hostname, place.port), _KNOCK).close()
+        except OSError:
+            return False
+        return True
 
 
 _servers: dict[Options, Server] = {}

@@ -32,7 +32,7 @@ FINISH: Final = {
     "model_length": "length",
     "sensitive": "content_filter",
 }
-"""Finish reasons in the words of `messages.FinishReason`; others stay as they are."""
+"""Finish reasons in the words of `FinishDelta`; others stay as they are."""
 
 _ASIDE: Final = ("citations", "search_results", "executed_tools", "annotations")
 _SHOWN: Final = 200  # bytes of a broken answer that the error quotes

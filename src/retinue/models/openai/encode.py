@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from retinue.chains.requests import ChatRequest
 from retinue.chains.settings import Settings
-from retinue.errors import ConfigError
+from retinue.models.capabilities import Capabilities, Limits
 from retinue.models.gateways import Gateway
 from retinue.models.openai.messages import MessageEncoder
 from retinue.models.openai.schemas import in_words, response_format
@@ -22,22 +22,31 @@ _CHOICES: Final = ("auto", "none", "required")
 
 
 class RequestEncoder:
-    """Encodes requests to one model at one gateway."""
+    """Encodes requests to one model at one gateway.
 
-    __slots__ = ("_gateway", "_messages", "_model", "_tools")
+    Args:
+        model: the model's name.
+        gateway: the row.
+        takes: what the model takes there.
+    """
 
-    def __init__(self, model: str, gateway: Gateway) -> None:
+    __slots__ = ("_gateway", "_limits", "_messages", "_model", "_takes", "_tools")
+
+    def __init__(self, model: str, gateway: Gateway, takes: Capabilities) -> None:
         self._model = to_json(model)
         self._gateway = gateway
-        self._messages = MessageEncoder(gateway)
+        self._takes = takes
+        self._limits = Limits(f"{gateway.name}:{model}", takes)
+        self._messages = MessageEncoder(gateway, self._limits)
         self._tools = EncodedTools(_as_tool)
 
     def encode(self, request: ChatRequest) -> bytes:
         """The body to send.
 
         Raises:
-            ConfigError: the request asks for something that this gateway does not take.
+            ConfigError: the request asks for something that the model does not take.
         """
+        self._limits.check(request)
         fields = self._fields(request)
         further_tools = fields.pop("tools", ())
         body = [b'{"model":', self._model, b',"messages":[', self._all_messages(request)]
@@ -54,7 +63,7 @@ class RequestEncoder:
     def _all_messages(self, request: ChatRequest) -> bytes:
         instructions = [text for text in request.instructions if text]
         if request.output is not None:
-            instructions += in_words(request.output, self._gateway)
+            instructions += in_words(request.output, self._takes)
         pieces = self._messages.encode(request.messages)
         if instructions:
             text = "\n\n".join(instructions)
@@ -83,8 +92,10 @@ class RequestEncoder:
             fields |= self._effort(settings.effort)
         if request.tools:
             fields |= _choice(settings, request.tools)
+            if settings.parallel_tool_calls is not None and self._takes.parallel_tools is not False:
+                fields["parallel_tool_calls"] = settings.parallel_tool_calls
         if request.output is not None:
-            form = response_format(request.output, gateway)
+            form = response_format(request.output, self._takes)
             if form is not None:
                 fields["response_format"] = form
         if settings.extra:
@@ -95,12 +106,7 @@ class RequestEncoder:
     def _effort(self, effort: str) -> dict[str, Any]:
         if self._gateway.effort == "reasoning":
             return {"reasoning": {"effort": effort}}
-        if self._gateway.effort == "reasoning_effort":
-            return {"reasoning_effort": effort}
-        raise ConfigError(
-            f"{self._gateway.name} has no field for effort={effort!r}; say it in its own words with"
-            " Settings(extra={...})."
-        )
+        return {"reasoning_effort": effort}
 
 
 def _choice(settings: Settings, tools: Sequence[Tool]) -> dict[str, Any]:
@@ -111,8 +117,6 @@ def _choice(settings: Settings, tools: Sequence[Tool]) -> dict[str, Any]:
     elif choice is not None:
         check_choice(choice, tools)
         fields["tool_choice"] = {"type": "function", "function": {"name": choice}}
-    if settings.parallel_tool_calls is not None:
-        fields["parallel_tool_calls"] = settings.parallel_tool_calls
     return fields
 
 

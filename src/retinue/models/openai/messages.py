@@ -21,10 +21,11 @@ from retinue.messages import (
     ToolCall,
     ToolResult,
 )
+from retinue.models.capabilities import Limits, medium_of
 from retinue.models.gateways import Gateway
 from retinue.models.loose import a_list
 from retinue.models.openai.details import joined
-from retinue.models.outgoing import as_object, data_uri, hashed_id, to_json, tool_name
+from retinue.models.outgoing import as_object, data_uri, hashed_id, left_out, to_json, tool_name
 
 _AUDIO: Final = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 _LONGEST_ID: Final = 40
@@ -42,20 +43,26 @@ class Attached(msgspec.Struct, frozen=True):
 
 
 class MessageEncoder:
-    """Encodes messages for one gateway."""
+    """Encodes messages for one model at one gateway.
 
-    __slots__ = ("_gateway", "_key")
+    Args:
+        gateway: the row.
+        limits: refuses what the model does not take there.
+    """
 
-    def __init__(self, gateway: Gateway) -> None:
+    __slots__ = ("_gateway", "_key", "_limits")
+
+    def __init__(self, gateway: Gateway, limits: Limits) -> None:
         self._gateway = gateway
+        self._limits = limits
         # All that the bytes depend on beside the message: two gateways may share a name.
-        self._key = f"chat_completions:{gateway!r}"
+        self._key = f"chat_completions:{gateway!r}:{limits.media}"
 
     def encode(self, messages: Iterable[Message]) -> list[bytes]:
         """The messages in order, each as one or more JSON objects joined by commas.
 
         Raises:
-            ConfigError: a message holds a part that this gateway does not take.
+            ConfigError: a message holds a part that the model does not take.
         """
         key = self._key
         pieces: list[bytes] = []
@@ -103,34 +110,24 @@ class MessageEncoder:
             f" {self._gateway.name}."
         )
 
-    def _image(self, image: Image) -> dict[str, Any]:
-        if not self._gateway.images:
-            raise ConfigError(
-                f"{self._gateway.name} takes no images; leave the Image out, or use another model."
-            )
+    def _image(self, image: Image | File) -> dict[str, Any]:
+        self._limits.check_part(image)
         return {"type": "image_url", "image_url": {"url": image.url or data_uri(image)}}
 
     def _file(self, file: File) -> dict[str, Any]:
-        gateway = self._gateway
-        sound = _AUDIO.get(file.media_type)
-        if sound is not None:
-            if not gateway.audio or file.data is None:
-                raise ConfigError(
-                    f"{gateway.name} takes no recordings by URL; give the File its data."
-                    if gateway.audio
-                    else f"{gateway.name} takes no recordings; leave the File out."
-                )
-            data = base64.b64encode(file.data).decode()
-            return {"type": "input_audio", "input_audio": {"data": data, "format": sound}}
-        if not gateway.files:
+        medium = medium_of(file)
+        if medium == "images":
+            return self._image(file)
+        self._limits.check_part(file)
+        if medium == "audio":
+            return _recording(file)
+        if file.url and not file.url.startswith("data:") and not self._gateway.file_urls:
             raise ConfigError(
-                f"{gateway.name} takes no files ({file.media_type}); give what is in it as text."
+                f"{self._gateway.name} takes no documents by URL in Chat Completions; give the File"
+                " its data, or use a model of the Responses format."
             )
-        name = file.name or "file"
-        return {
-            "type": "file",
-            "file": {"filename": name, "file_data": file.url or data_uri(file)},
-        }
+        data = file.url or data_uri(file)
+        return {"type": "file", "file": {"filename": file.name or "file", "file_data": data}}
 
     # -- what the model said --------------------------------------------------------------------
 
@@ -203,7 +200,7 @@ class MessageEncoder:
         text = result.text
         others = [part for part in result.parts if type(part) is not Text]
         for number, part in enumerate(others, start=1):
-            shown = self._attachment(part)
+            shown = self._attachment(part, result.name)
             kind = type(part).__name__.lower()
             if shown is None:
                 text += f"\n[{kind} {number}: this model cannot take it]"
@@ -216,11 +213,25 @@ class MessageEncoder:
             text = f"Error: {text}"  # the format has no flag for it
         return {"role": "tool", "tool_call_id": self._id(result.call_id), "content": text}
 
-    def _attachment(self, part: Content) -> dict[str, Any] | None:
+    def _attachment(self, part: Content, tool: str) -> dict[str, Any] | None:
         try:
             return self._part(part, "user")
-        except ConfigError:
+        except ConfigError as why:
+            left_out(part, tool, why)
             return None
+
+
+def _recording(file: File) -> dict[str, Any]:
+    sound = _AUDIO.get(file.media_type)
+    if sound is None:
+        raise ConfigError(
+            f"Chat Completions takes recordings in WAV and MP3, not {file.media_type}; convert the"
+            " File."
+        )
+    if file.data is None:
+        raise ConfigError("Chat Completions takes no recordings by URL; give the File its data.")
+    data = base64.b64encode(file.data).decode()
+    return {"type": "input_audio", "input_audio": {"data": data, "format": sound}}
 
 
 def _details_of(thought: Thinking) -> Sequence[dict[str, Any]]:

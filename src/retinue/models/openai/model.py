@@ -7,6 +7,7 @@ from retinue.chains.requests import ChatRequest
 from retinue.models import transport
 from retinue.models.access import endpoint_of, row_of
 from retinue.models.base import Send
+from retinue.models.capabilities import UNKNOWN, Capabilities
 from retinue.models.endpoint import check_model
 from retinue.models.gateways import Gateway
 from retinue.models.openai.decode import Decoder
@@ -24,6 +25,7 @@ class OpenAI:
         gateway: a name in `GATEWAYS`, or a row of your own; OpenAI by default.
         headers: further HTTP headers of every request.
         timeout: seconds without a byte before a call fails; 120 by default.
+        capabilities: what the model takes, over what is declared of it.
         organization: the OpenAI organisation to bill.
         project: the OpenAI project to bill.
 
@@ -42,6 +44,7 @@ class OpenAI:
         gateway: str | Gateway | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
+        capabilities: Capabilities = UNKNOWN,
         organization: str | None = None,
         project: str | None = None,
     ) -> None:
@@ -60,7 +63,8 @@ class OpenAI:
             },
             timeout=timeout,
         )  # fmt: skip
-        self._encoder = RequestEncoder(name, row)
+        self._capabilities = capabilities.over(row.capabilities(name))
+        self._encoder = RequestEncoder(name, row, self._capabilities)
 
     @property
     def name(self) -> str:
@@ -71,6 +75,11 @@ class OpenAI:
     def provider(self) -> str:
         """The gateway's name."""
         return self._gateway.name
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it takes, as far as it is declared."""
+        return self._capabilities
 
     def __repr__(self) -> str:
         host = self._endpoint.peer.host

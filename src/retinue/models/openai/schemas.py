@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from retinue.chains.output import Output
-from retinue.models.gateways import Gateway
+from retinue.models.capabilities import Capabilities
 from retinue.models.loose import a_list, an_object
 from retinue.models.outgoing import form_in_words
 
@@ -27,13 +27,13 @@ class _Loose(Exception):
     """The schema cannot be strict."""
 
 
-def response_format(output: Output, gateway: Gateway) -> dict[str, Any] | None:
+def response_format(output: Output, takes: Capabilities) -> dict[str, Any] | None:
     """The field `response_format`, or None where the form can only be asked for in words."""
-    if gateway.schema is None or not is_object(output.schema):
+    if not is_object(output.schema):
         return None
-    if gateway.schema == "json_object":
-        return {"type": "json_object"}
-    return {"type": "json_schema", "json_schema": named_schema(output)}
+    if takes.schema is not False:
+        return {"type": "json_schema", "json_schema": named_schema(output)}
+    return {"type": "json_object"} if takes.json_mode else None
 
 
 def named_schema(output: Output) -> dict[str, Any]:
@@ -43,9 +43,9 @@ def named_schema(output: Output) -> dict[str, Any]:
     return {"name": output.name, "schema": schema, "strict": strict is not None}
 
 
-def in_words(output: Output, gateway: Gateway) -> list[str]:
-    """The form as an instruction, where the gateway takes no such schema; else nothing."""
-    if gateway.schema == "json_schema" and is_object(output.schema):
+def in_words(output: Output, takes: Capabilities) -> list[str]:
+    """The form as an instruction, where the model takes no such schema; else nothing."""
+    if takes.schema is not False and is_object(output.schema):
         return []
     return [form_in_words(output)]
 

@@ -26,7 +26,7 @@ from retinue.models.responses.usage import normal_usage
 from retinue.models.sse import Event
 
 FINISH: Final = {"completed": "stop", "complete": "stop", "max_output_tokens": "length"}
-"""Why an answer ended, in the words of `messages.FinishReason`; others stay as they are."""
+"""Why an answer ended, in the words of `FinishDelta`; others stay as they are."""
 
 _ENDS: Final = ("response.completed", "response.incomplete", "response.failed")
 _REFUSED: Final = re.compile(r"image|policy|unsupported")  # codes that no other format has

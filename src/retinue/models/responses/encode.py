@@ -11,11 +11,11 @@ from typing import Any, Final, cast
 from retinue.chains.output import Output
 from retinue.chains.requests import ChatRequest
 from retinue.chains.settings import Settings
-from retinue.errors import ConfigError
+from retinue.models.capabilities import Capabilities, Limits
 from retinue.models.gateways import Gateway
 from retinue.models.loose import a_list, an_object
-from retinue.models.openai.schemas import is_object, named_schema
-from retinue.models.outgoing import EncodedTools, check_choice, check_extra, form_in_words, to_json
+from retinue.models.openai.schemas import in_words, response_format
+from retinue.models.outgoing import EncodedTools, check_choice, check_extra, to_json
 from retinue.models.responses.messages import MessageEncoder
 from retinue.tools import Tool
 from retinue.tools.tool import ToolSpec
@@ -33,6 +33,7 @@ class RequestEncoder:
     Args:
         model: the model's name.
         gateway: the row.
+        takes: what the model takes there.
         stored: whether the provider is to store its answers.
         chained: whether later requests go on from the stored answers.
         reasons: whether the model reasons, so that its reasoning can be asked for.
@@ -40,13 +41,15 @@ class RequestEncoder:
     """
 
     __slots__ = (
-        "_chained", "_encrypted", "_messages", "_model", "_stored", "_summary", "_tools",
+        "_chained", "_encrypted", "_limits", "_messages", "_model", "_stored", "_summary", "_takes",
+        "_tools",
     )  # fmt: skip
 
     def __init__(
         self,
         model: str,
         gateway: Gateway,
+        takes: Capabilities,
         *,
         stored: bool = False,
         chained: bool = False,
@@ -54,11 +57,13 @@ class RequestEncoder:
         summary: str | None = None,
     ) -> None:
         self._model = to_json(model)
+        self._takes = takes
+        self._limits = Limits(f"{gateway.name}-responses:{model}", takes)
         self._stored = stored
         self._chained = chained
         self._encrypted = reasons and not stored
         self._summary = summary
-        self._messages = MessageEncoder(gateway, stored=stored, chained=chained)
+        self._messages = MessageEncoder(gateway, self._limits, stored=stored, chained=chained)
         self._tools = EncodedTools(_as_tool)
 
     def encode(self, request: ChatRequest) -> bytes:
@@ -67,11 +72,12 @@ class RequestEncoder:
         Raises:
             ConfigError: the request asks for something that the format or the gateway has not.
         """
+        self._limits.check(request)
         sent = self._messages.encode(request.messages)
         fields = self._fields(request, sent.previous)
         further_tools = fields.pop("tools", ())
         body = [b'{"model":', self._model]
-        instructions = _instructions(request)
+        instructions = self._instructions(request)
         if instructions:
             body += [b',"instructions":', to_json(instructions)]
         body += [b',"input":[', b",".join(sent.items)]
@@ -84,7 +90,6 @@ class RequestEncoder:
 
     def _fields(self, request: ChatRequest, previous: str | None) -> dict[str, Any]:
         settings = request.settings
-        _check(settings)
         fields: dict[str, Any] = {"store": self._stored}
         if request.stream:
             fields["stream"] = True
@@ -95,12 +100,14 @@ class RequestEncoder:
             ("top_p", settings.top_p),
             ("max_output_tokens", settings.max_tokens),
             ("reasoning", self._reasoning(settings.effort)),
-            ("text", None if request.output is None else _form(request.output)),
+            ("text", self._form(request.output)),
         ):
             if value is not None:
                 fields[name] = value
         if request.tools:
             fields |= _choice(settings, request.tools)
+            if settings.parallel_tool_calls is not None and self._takes.parallel_tools is not False:
+                fields["parallel_tool_calls"] = settings.parallel_tool_calls
         if settings.extra:
             own = (*_OWN, "previous_response_id") if self._chained else _OWN
             check_extra(settings.extra, own)
@@ -111,27 +118,17 @@ class RequestEncoder:
         asked = {"effort": effort, "summary": self._summary}
         return {name: value for name, value in asked.items() if value is not None} or None
 
+    def _instructions(self, request: ChatRequest) -> str:
+        texts = [text for text in request.instructions if text]
+        if request.output is not None:
+            texts += in_words(request.output, self._takes)
+        return "\n\n".join(texts)
 
-def _check(settings: Settings) -> None:
-    for name, value in (("stop", settings.stop), ("seed", settings.seed)):
-        if value not in (None, ()):
-            raise ConfigError(
-                f"The Responses format has no field for {name}={value!r}; leave it out, or use"
-                " OpenAI(...), which speaks Chat Completions."
-            )
-
-
-def _instructions(request: ChatRequest) -> str:
-    texts = [text for text in request.instructions if text]
-    if request.output is not None and not is_object(request.output.schema):
-        texts.append(form_in_words(request.output))
-    return "\n\n".join(texts)
-
-
-def _form(output: Output) -> dict[str, Any] | None:
-    if not is_object(output.schema):
-        return None
-    return {"format": {"type": "json_schema", **named_schema(output)}}
+    def _form(self, output: Output | None) -> dict[str, Any] | None:
+        form = None if output is None else response_format(output, self._takes)
+        if form is None:
+            return None
+        return {"format": {"type": form["type"], **form.get("json_schema", {})}}
 
 
 def _choice(settings: Settings, tools: Sequence[Tool]) -> dict[str, Any]:
@@ -142,8 +139,6 @@ def _choice(settings: Settings, tools: Sequence[Tool]) -> dict[str, Any]:
     elif choice is not None:
         check_choice(choice, tools)
         fields["tool_choice"] = {"type": "function", "name": choice}
-    if settings.parallel_tool_calls is not None:
-        fields["parallel_tool_calls"] = settings.parallel_tool_calls
     return fields
 
 

@@ -11,8 +11,9 @@ from msgspec import Struct
 
 from retinue.errors import ConfigError
 from retinue.messages import Content, File, Image, Message, Text, ToolResult
+from retinue.models.capabilities import Limits, medium_of
 from retinue.models.gateways import Gateway
-from retinue.models.outgoing import data_uri, to_json
+from retinue.models.outgoing import data_uri, left_out, to_json
 from retinue.models.responses.answers import AnswerEncoder, Said, fitting_id
 from retinue.models.responses.kept import CUSTOM
 
@@ -30,28 +31,30 @@ class Input(Struct, frozen=True):
 
 
 class MessageEncoder:
-    """Encodes messages for one gateway.
+    """Encodes messages for one model at one gateway.
 
     Args:
         gateway: the row.
+        limits: refuses what the model does not take there.
         stored: whether the provider stores its answers.
         chained: whether only what comes after the last stored answer is sent.
     """
 
-    __slots__ = ("_chained", "_gateway", "_key", "_stored")
+    __slots__ = ("_chained", "_gateway", "_key", "_limits", "_stored")
 
-    def __init__(self, gateway: Gateway, *, stored: bool, chained: bool) -> None:
+    def __init__(self, gateway: Gateway, limits: Limits, *, stored: bool, chained: bool) -> None:
         self._gateway = gateway
+        self._limits = limits
         self._stored = stored
         self._chained = chained
         # All that the bytes depend on beside the message: two gateways may share a name.
-        self._key = f"responses:{stored}:{gateway!r}"
+        self._key = f"responses:{stored}:{gateway!r}:{limits.media}"
 
     def encode(self, messages: Iterable[Message]) -> Input:
         """The messages in order.
 
         Raises:
-            ConfigError: a message holds a part that this gateway does not take.
+            ConfigError: a message holds a part that the model does not take.
         """
         key = self._key
         pieces: list[bytes] = []
@@ -101,25 +104,13 @@ class MessageEncoder:
         )
 
     def _image(self, image: Image | File) -> dict[str, Any]:
-        if self._gateway.responses not in ("images", "files"):
-            raise ConfigError(
-                f"{self._gateway.name} takes no images; leave the Image out, or use another model."
-            )
+        self._limits.check_part(image)
         return {"type": "input_image", "detail": "auto", "image_url": image.url or data_uri(image)}
 
     def _file(self, file: File) -> dict[str, Any]:
-        kind = file.media_type
-        if kind.startswith("image/"):
+        if medium_of(file) == "images":
             return self._image(file)
-        if kind.startswith(("audio/", "video/")):
-            raise ConfigError(
-                f"The Responses format takes no recordings ({kind}); leave the File out, or use"
-                " OpenAI(...), which speaks Chat Completions."
-            )
-        if self._gateway.responses != "files":
-            raise ConfigError(
-                f"{self._gateway.name} takes no files ({kind}); give what is in it as text."
-            )
+        self._limits.check_part(file)
         if file.url and not file.url.startswith("data:"):
             return {"type": "input_file", "file_url": file.url}
         data = file.url or data_uri(file)
@@ -147,7 +138,7 @@ class MessageEncoder:
         shown: list[dict[str, Any]] = []
         others = [part for part in result.parts if type(part) is not Text]
         for number, part in enumerate(others, start=1):
-            attached = self._attachment(part)
+            attached = self._attachment(part, result.name)
             if attached is None:
                 text += f"\n[{type(part).__name__.lower()} {number}: this model cannot take it]"
             else:
@@ -159,8 +150,9 @@ class MessageEncoder:
             return text
         return [{"type": "input_text", "text": text}, *shown] if text else shown
 
-    def _attachment(self, part: Content) -> dict[str, Any] | None:
+    def _attachment(self, part: Content, tool: str) -> dict[str, Any] | None:
         try:
             return self._part(part, "user")
-        except ConfigError:
+        except ConfigError as why:
+            left_out(part, tool, why)
             return None

@@ -2,20 +2,19 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from retinue.chains.requests import ChatRequest
 from retinue.errors import ConfigError
 from retinue.models import transport
 from retinue.models.access import endpoint_of, row_of
 from retinue.models.base import Send
+from retinue.models.capabilities import UNKNOWN, Capabilities, find_row
 from retinue.models.endpoint import check_model
 from retinue.models.gateways import GATEWAYS, Gateway
+from retinue.models.known import OPENAI
 from retinue.models.responses.decode import Decoder
 from retinue.models.responses.encode import RequestEncoder
-
-_THOUGHTLESS: Final = ("gpt-3", "gpt-4", "chatgpt-")
-"""How the names of OpenAI's models begin that do not reason."""
 
 
 class Responses:
@@ -42,6 +41,7 @@ class Responses:
             nothing, unless the gateway shows the reasoning itself.
         headers: further HTTP headers of every request.
         timeout: seconds without a byte before a call fails; 120 by default.
+        capabilities: what the model takes, over what is declared of it.
         organization: the OpenAI organisation to bill.
         project: the OpenAI project to bill.
 
@@ -64,6 +64,7 @@ class Responses:
         summary: str | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
+        capabilities: Capabilities = UNKNOWN,
         organization: str | None = None,
         project: str | None = None,
     ) -> None:
@@ -83,12 +84,14 @@ class Responses:
             },
             timeout=timeout,
         )  # fmt: skip
+        self._capabilities = capabilities.over(row.capabilities_in_responses(name))
         self._encoder = RequestEncoder(
             name,
             row,
+            self._capabilities,
             stored=store,
             chained=previous_response_id,
-            reasons=row.encrypts and _reasons(name) if reasons is None else reasons,
+            reasons=row.encrypts and self._reasons() if reasons is None else reasons,
             summary=summary,
         )
         self._decoder = partial(Decoder, keeps_id=previous_response_id)
@@ -102,6 +105,20 @@ class Responses:
     def provider(self) -> str:
         """The gateway's name."""
         return self._gateway.name
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it takes, as far as it is declared."""
+        return self._capabilities
+
+    def _reasons(self) -> bool:
+        """Whether the model reasons; one that nobody knows does."""
+        said = self._capabilities.thinking
+        if said is not None:
+            return said
+        # OpenAI's models keep their names, or the end of them, where others serve them.
+        row = find_row(self._name.rpartition("/")[2].removeprefix("ft:"), OPENAI)
+        return row is None or row.thinking is not False
 
     def __repr__(self) -> str:
         host = self._endpoint.peer.host
@@ -136,9 +153,3 @@ def _check(row: Gateway, store: bool, chained: bool) -> None:
             "previous_response_id=True needs store=True: the provider can only go on from an"
             " answer that it stored."
         )
-
-
-def _reasons(name: str) -> bool:
-    """Whether a model of this name reasons; one that nobody knows does."""
-    model = name.rpartition("/")[2].removeprefix("ft:").lower()
-    return not (model.startswith(_THOUGHTLESS) or "-chat" in model)

@@ -36,7 +36,7 @@ def look(x: int = 0) -> str:
         ("claude-haiku-4-5", Settings(temperature=1.0), "no temperature since version 2026-10-21"),
         ("claude-x", Settings(top_p=0.5), "no top_p since.*version='2023-06-01'"),
         ("claude-x", Settings(extra={"top_k": 5}), "no top_k since"),
-        ("claude-x", Settings(seed=1), "has no seed"),
+        ("claude-x", Settings(seed=1), "takes no seed"),
         ("claude-x", Settings(stop=("END", "\n")), "no stop of white space"),
         ("claude-x", Settings(max_tokens=0), "max_tokens must be 1 or more"),
         ("claude-haiku-4-5", Settings(max_tokens=64_001), "it can write 64000"),

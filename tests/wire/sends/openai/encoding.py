@@ -39,10 +39,14 @@ def clock() -> str:
     return "12:00"
 
 
+def encoder_for(row: Gateway, model: str = "some-model") -> RequestEncoder:
+    return RequestEncoder(model, row, row.capabilities(model))
+
+
 def encoded(*messages: str | Message, gateway: str | Gateway = "openai", **fields: Any) -> Any:
     """The body for a request, without a server."""
     row = GATEWAYS[gateway] if isinstance(gateway, str) else gateway
-    return json.loads(RequestEncoder("some-model", row).encode(chat(*messages, **fields)))
+    return json.loads(encoder_for(row).encode(chat(*messages, **fields)))
 
 
 def sent_messages(*messages: Message, gateway: str | Gateway = "openai") -> list[dict[str, Any]]:

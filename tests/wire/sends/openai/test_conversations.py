@@ -143,13 +143,28 @@ def test_recordings_and_documents_go_where_they_are_taken() -> None:
     ]
 
 
+def test_a_document_goes_by_url_where_that_is_taken() -> None:
+    paper = File(url="https://x.example/a.pdf", media_type="application/pdf", name="a.pdf")
+    (message,) = sent_messages(user(paper), gateway="openrouter")
+    assert message["content"] == [
+        {"type": "file", "file": {"filename": "a.pdf", "file_data": "https://x.example/a.pdf"}}
+    ]
+
+
+def test_a_url_that_is_the_data_goes_everywhere() -> None:
+    uri = "data:application/pdf;base64,JVBERg=="
+    (message,) = sent_messages(user(File(url=uri, media_type="application/pdf")))
+    assert message["content"][0]["file"] == {"filename": "file", "file_data": uri}
+
+
 @pytest.mark.parametrize(
     ("message", "gateway", "words"),
     [
-        (user(Image(data=PNG)), "deepseek", "deepseek takes no images"),
-        (user(File(data=b"x", media_type="application/pdf")), "groq", "groq takes no files"),
-        (user(File(data=b"x", media_type="audio/mpeg")), "groq", "groq takes no recordings"),
+        (user(Image(data=PNG)), "cerebras", "cerebras:some-model takes no images"),
+        (user(File(data=b"x", media_type="application/pdf")), "groq", "no documents.*as text"),
+        (user(File(data=b"x", media_type="audio/mpeg")), "groq", "no recordings; leave the"),
         (user(File(url="https://x.example/a.mp3", media_type="audio/mpeg")), "openai", "by URL"),
+        (user(File(url="https://x/a", media_type="application/pdf")), "openai", "documents by URL"),
         (user(Image()), "openai", "neither data nor a URL"),
         (Message("assistant", (Image(data=PNG),)), "openai", "'assistant' cannot hold.*Image"),
         (Message("system", (Image(data=PNG),)), "openai", "'system' cannot hold.*Image"),
@@ -185,7 +200,7 @@ def test_an_image_that_the_model_cannot_take_is_named_in_the_result() -> None:
     messages = sent_messages(
         assistant(calls=[ToolCall("a", "look")]),
         tool_result(ToolResult("a", "look", (Image(data=PNG),))),
-        gateway="deepseek",
+        gateway="cerebras",
     )
     assert messages[1]["content"] == "[image 1: this model cannot take it]"
     assert len(messages) == 2

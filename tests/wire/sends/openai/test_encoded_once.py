@@ -6,6 +6,7 @@ from retinue.messages import (
     assistant,
     user,
 )
+from retinue.models.capabilities import UNKNOWN, Limits
 from retinue.models.gateways import GATEWAYS, Gateway
 from retinue.models.openai.encode import RequestEncoder
 from retinue.models.openai.messages import MessageEncoder
@@ -15,9 +16,11 @@ from tests.wire.sends.openai.encoding import (
     thought,
 )
 
+ANY = Limits("m", UNKNOWN)
+
 
 def test_a_message_is_encoded_once_and_its_changed_copy_anew() -> None:
-    encoder = MessageEncoder(GATEWAYS["openai"])
+    encoder = MessageEncoder(GATEWAYS["openai"], ANY)
     message = user("Hello")
     (first,) = encoder.encode([message])
     (again,) = encoder.encode([message])
@@ -29,14 +32,14 @@ def test_a_message_is_encoded_once_and_its_changed_copy_anew() -> None:
 
 def test_gateways_do_not_share_the_bytes_of_a_message() -> None:
     message = thought("deepseek")
-    (deepseek,) = MessageEncoder(GATEWAYS["deepseek"]).encode([message])
-    (other,) = MessageEncoder(Gateway(name="deepseek")).encode([message])
+    (deepseek,) = MessageEncoder(GATEWAYS["deepseek"], ANY).encode([message])
+    (other,) = MessageEncoder(Gateway(name="deepseek"), ANY).encode([message])
     assert b"Hm." in deepseek
     assert b"Hm." not in other
 
 
 def test_the_second_request_begins_with_the_bytes_of_the_first() -> None:
-    encoder = RequestEncoder("m", GATEWAYS["openai"])
+    encoder = RequestEncoder("m", GATEWAYS["openai"], UNKNOWN)
     said = [user("Hello"), assistant("Hi")]
     first = encoder.encode(chat(*said, instructions=("Be brief.",)))
     second = encoder.encode(chat(*said, user("And?"), instructions=("Be brief.",)))
@@ -49,7 +52,7 @@ def test_a_tool_is_encoded_once() -> None:
         """Something."""
         return ""
 
-    encoder = RequestEncoder("m", GATEWAYS["openai"])
+    encoder = RequestEncoder("m", GATEWAYS["openai"], UNKNOWN)
     first = encoder.encode(chat("Hi", tools=(once,)))
     once.spec.parameters["title"] = "changed behind its back, to see whether it is read again"
     assert encoder.encode(chat("Hi", tools=(once,))) == first

@@ -247,8 +247,10 @@ CALLS = [
 ]  # fmt: skip
 
 SETTINGS = [
-    setting("temperature and top_p", Settings(temperature=0.5, top_p=0.9), temperature=0.5,
-            top_p=0.9),
+    Case(
+        name="temperature and top_p", settings=Settings(temperature=0.5, top_p=0.9),
+        theirs={"input": [HI], "temperature": 0.5, "top_p": 0.9}, model="gpt-5.1",
+    ),
     setting("a limit", Settings(max_tokens=100), max_output_tokens=100),
     setting("effort", Settings(effort="low"), reasoning={"effort": "low"}),
     setting(

@@ -22,6 +22,7 @@ from retinue.messages import (
     tool_result,
     user,
 )
+from retinue.models.capabilities import UNKNOWN, Limits
 from retinue.models.gateways import GATEWAYS
 from retinue.models.responses.encode import RequestEncoder
 from retinue.models.responses.messages import MessageEncoder
@@ -29,19 +30,31 @@ from tests.models.calling import chat
 from tests.wire.sends.responses.matrix import ASK, PNG, clock, weather
 from tests.wire.sends.responses.matrix_thoughts import MESSAGE, THOUGHT, kept, said
 
+ANY = Limits("m", UNKNOWN)
+
 
 def encoded(
-    *messages: str | Message, gateway: str = "openai", chained: bool = False, **fields: Any
+    *messages: str | Message,
+    gateway: str = "openai",
+    model: str = "some-model",
+    chained: bool = False,
+    **fields: Any,
 ) -> Any:
     """The body for a request, without a server."""
-    encoder = RequestEncoder("some-model", GATEWAYS[gateway], stored=chained, chained=chained)
+    encoder = RequestEncoder(
+        model,
+        GATEWAYS[gateway],
+        GATEWAYS[gateway].capabilities_in_responses(model),
+        stored=chained,
+        chained=chained,
+    )
     return json.loads(encoder.encode(chat(*messages, **fields)))
 
 
 @pytest.mark.parametrize(
     ("settings", "culprit"),
     [
-        (Settings(stop=("END",)), "stop=.*leave it out"),
+        (Settings(stop=("END",)), "takes no stop; leave stop=.* out"),
         (Settings(seed=0), "seed=0"),
         (Settings(extra={"stream": True}), "'stream'"),
         (Settings(extra={"input": []}), "'input'"),
@@ -68,9 +81,8 @@ def test_an_answer_to_go_on_from_is_named_by_the_user_or_found_but_not_both() ->
 @pytest.mark.parametrize(
     ("message", "gateway", "words"),
     [
-        (user(Image(data=PNG)), "deepseek", "deepseek takes no images"),
-        (user(File(data=b"x", media_type="application/pdf")), "groq", "groq takes no files"),
-        (user(File(data=b"x", media_type="audio/mpeg")), "openai", "no recordings.*OpenAI"),
+        (user(File(data=b"x", media_type="application/pdf")), "groq", "no documents.*as text"),
+        (user(File(data=b"x", media_type="audio/mpeg")), "openai", "responses:some-model takes no"),
         (user(Image()), "openai", "neither data nor a URL"),
         (user(File()), "openai", "neither data nor a URL"),
         (Message("assistant", (Image(data=PNG),)), "openai", "'assistant' cannot hold.*Image"),
@@ -88,7 +100,7 @@ def test_a_part_that_cannot_be_sent_is_named_before_the_call(
 
 def test_an_image_of_a_tool_that_the_model_cannot_take_is_named_in_the_result() -> None:
     picture = tool_result(ToolResult("a", "look", (Text("seen"), Image(data=PNG))))
-    body = encoded(assistant(calls=[ToolCall("a", "look")]), picture, gateway="deepseek")
+    body = encoded(assistant(calls=[ToolCall("a", "look")]), picture, model="gpt-3.5-turbo")
     assert body["input"][-1]["output"] == "seen\n[image 1: this model cannot take it]"
 
 
@@ -139,19 +151,19 @@ def test_any_text_is_sent_as_it_is_but_for_half_characters(text: str) -> None:
 
 
 def test_a_message_is_encoded_once_for_a_gateway_and_anew_for_another_or_when_changed() -> None:
-    encoder = MessageEncoder(GATEWAYS["openai"], stored=False, chained=False)
+    encoder = MessageEncoder(GATEWAYS["openai"], ANY, stored=False, chained=False)
     message = said(kept(THOUGHT, following=MESSAGE), "Sun.")
     (first,) = encoder.encode([message]).items
     (again,) = encoder.encode([message]).items
     assert again is first
     (changed,) = encoder.encode([message.with_text("Rain.")]).items
     assert (b"Rain." in changed, b"gAAAA" in changed) == (True, True)
-    other = MessageEncoder(GATEWAYS["azure"], stored=False, chained=False)
+    other = MessageEncoder(GATEWAYS["azure"], ANY, stored=False, chained=False)
     assert b"gAAAA" not in other.encode([message]).items[0]
 
 
 def test_a_longer_conversation_begins_as_the_shorter_one_did() -> None:
-    encoder = RequestEncoder("m", GATEWAYS["openai"])
+    encoder = RequestEncoder("m", GATEWAYS["openai"], UNKNOWN)
     messages = [ASK, said(kept(THOUGHT, following=MESSAGE), "Sun."), ASK]
     shorter = encoder.encode(chat(*messages, tools=(weather, clock)))
     longer = encoder.encode(chat(*messages, assistant("Hm."), ASK, tools=(weather, clock)))

@@ -1,0 +1,1 @@
+"""The Gemini `generateContent` format: encode, decode and the model that uses both."""
