@@ -223,6 +223,11 @@ def test_a_script_without_a_guard_is_told_what_it_lacks(tmp_path: Path) -> None:
     script.write_text(bare)
     folder.mkdir()
     ran = subprocess.run(
-        [sys.executable, script, folder], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, script, folder],
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},  # who says it is ended with the pool
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert "A script that starts processes needs the guard" in ran.stdout
