@@ -7,6 +7,7 @@ import pytest
 
 from retinue import Agent, ConfigError, Layer, Limits, Usage, tool
 from retinue.agent import agent as agent_module
+from retinue.agent import building
 from retinue.messages import ToolCall
 from retinue.models.scripted import Say, Scripted, call
 from tests.agent.log import Log
@@ -247,7 +248,8 @@ async def test_the_cost_limit_stops_before_the_next_call(monkeypatch: pytest.Mon
     def a_cent_a_call(spent: Any) -> float:
         return 0.01 * len(spent)
 
-    monkeypatch.setattr(agent_module, "cost", a_cent_a_call)
+    for module in (agent_module, building):
+        monkeypatch.setattr(module, "cost", a_cent_a_call)
     using = Usage(input=1, output=1)
     model = Scripted(lambda r: Say(calls=[call("look", at=str(r.round))], usage=using), repeat=True)
     result = await Agent(model, tools=[look], limits=Limits(cost=0.03)).run("?")

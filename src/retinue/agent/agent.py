@@ -1,17 +1,24 @@
 """The agent: built once from its parts, then only run."""
 
 import asyncio
-import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from msgspec import Struct
 
+from retinue.agent.building import (
+    Family,
+    brought,
+    check_parts,
+    check_price,
+    checked_tools,
+    listed,
+)
 from retinue.agent.gate import Gate
 from retinue.agent.limits import Limits
 from retinue.agent.loop import Loop
-from retinue.agent.plan import Eligible, Instructions, Plan, check_parts, listed
+from retinue.agent.plan import Eligible, Instructions, Plan
 from retinue.agent.run import Turn, conduct
 from retinue.agent.subagent import agent_tool
 from retinue.chains import (
@@ -20,18 +27,16 @@ from retinue.chains import (
     Scope,
     Settings,
     Slot,
-    Spent,
     TurnRequest,
     TurnResponse,
-    name_of,
 )
 from retinue.chains.assembly import check, view, warn
 from retinue.chains.channel import Channel
 from retinue.chains.state import by_name, initial
 from retinue.errors import ConfigError
-from retinue.messages import Input, Usage, as_messages
+from retinue.messages import Input, as_messages
 from retinue.models import Model, ModelRetry, cost, resolve
-from retinue.tools import NOTHING, Concurrent, Engine, Tool, tool
+from retinue.tools import NOTHING, Concurrent, Engine, Tool
 
 
 class Agent:
@@ -84,10 +89,10 @@ class Agent:
                 "eligible": eligible, "slots": slots, "settings": settings,
                 "output": output, "retry": retry, "name": name,
             },
-            _Family(),
+            Family(),
         )  # fmt: skip
 
-    def _build(self, given: dict[str, Any], family: "_Family") -> None:
+    def _build(self, given: dict[str, Any], family: Family) -> None:
         given.update((name, listed(name, given[name])) for name in ("tools", "advisors", "slots"))
         check_parts(given)
         advisors: tuple[object, ...] = given["advisors"]
@@ -97,20 +102,20 @@ class Agent:
         limits: Limits = given["limits"] or Limits()
         model, output = resolve(given["model"]), given["output"]
         if limits.cost is not None:
-            _check_price(model)
+            check_price(model)
         self._plan = Plan(
             name=given["name"],
             model=model,
             retry=given["retry"] or ModelRetry(),
             instructions=given["instructions"],
-            tools=_checked_tools(given["tools"], advisors),
+            tools=checked_tools(given["tools"], advisors),
             advisors=advisors,
             engine=given["engine"] or Concurrent(),
             limits=limits,
             gate=given["gate"],
             eligible=given["eligible"],
             slots=by_name(
-                [("the agent", slot) for slot in given["slots"]] + _brought(advisors, "slots")
+                [("the agent", slot) for slot in given["slots"]] + brought(advisors, "slots")
             ),
             settings=given["settings"] or Settings(),
             output=None if output is None else Output.of(output),
@@ -338,61 +343,3 @@ class Nested(Struct, frozen=True):
 
     scope: Scope
     conduct: Callable[[], Any]
-
-
-class _Family:
-    """An agent and those made from it by `with_`: they may share an engine (R-ENGINE-4)."""
-
-    def __init__(self) -> None:
-        self._engines: dict[int, Engine] = {}  # keeps them, and so their ids, alive
-
-    def claim(self, engine: Engine) -> None:
-        if _holders.setdefault(id(engine), self) is not self:
-            raise ConfigError(
-                f"This {type(engine).__name__} engine belongs to another agent; give each agent an"
-                " engine of its own."
-            )
-        self._engines[id(engine)] = engine
-
-
-_holders: weakref.WeakValueDictionary[int, _Family] = weakref.WeakValueDictionary()
-
-
-def _check_price(model: Model) -> None:
-    """A limit to the cost needs a price: without one it would never be reached."""
-    if cost([Spent(model.name, model.provider, Usage(input=1, output=1), 0)]) is None:
-        raise ConfigError(
-            f"Limits(cost=...) cannot hold: no price of {model.provider}:{model.name} is known."
-            " Limit the tokens instead."
-        )
-
-
-def _brought(advisors: Sequence[object], what: str) -> list[tuple[str, Any]]:
-    """What advisors bring along, each with the advisor's name."""
-    found: list[tuple[str, Any]] = []
-    for advisor in advisors:
-        name = name_of(advisor)
-        own = listed(f"{name}.{what}", getattr(advisor, what, ()))
-        check_parts({what: own}, of=name)
-        found += [(name, one) for one in own]
-    return found
-
-
-def _checked_tools(
-    given: Iterable[Tool | Callable[..., Any]], advisors: Sequence[object]
-) -> tuple[Tool, ...]:
-    """The agent's tools and those its advisors bring; wrong or equally named ones are refused."""
-    origin = [("the agent", each) for each in given] + _brought(advisors, "tools")
-    found: dict[str, tuple[str, Tool]] = {}
-    for source, each in origin:
-        if not callable(each):
-            raise ConfigError(f"{each!r}, a tool of {source}, is neither a tool nor a function.")
-        one = cast("Tool", each if isinstance(each, Tool) else tool(each))
-        one.check()
-        if one.name in found:
-            raise ConfigError(
-                f"Two tools are called {one.name!r}, one of {found[one.name][0]} and one of"
-                f" {source}; rename one of them."
-            )
-        found[one.name] = (source, one)
-    return tuple(one for _, one in found.values())

@@ -2,8 +2,8 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from msgspec import Struct
 
@@ -22,7 +22,6 @@ from retinue.chains import (
     TurnRequest,
     name_of,
 )
-from retinue.errors import ConfigError
 from retinue.models import Model, ModelRetry
 from retinue.tools import Engine, Tool
 
@@ -31,50 +30,6 @@ Instructions = str | Callable[[TurnRequest], str | Awaitable[str | None] | None]
 
 Eligible = Callable[[ChatResponse], bool | Awaitable[bool]]
 """Whether the calls that an answer asks for may run at all; it may be `async`."""
-
-
-_PARTS: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
-    "instructions": (lambda it: isinstance(it, str) or callable(it), "a text or a function"),
-    "engine": (lambda it: hasattr(it, "body") and not isinstance(it, type), "an engine"),
-    "limits": (lambda it: isinstance(it, Limits), "Limits(...)"),
-    "gate": (callable, "a function of one call's request"),
-    "eligible": (callable, "a function of the model's response"),
-    "slots": (lambda it: all(isinstance(one, Slot) for one in it), "a list of Slot(...)"),
-    "settings": (lambda it: isinstance(it, Settings), "Settings(...)"),
-    "retry": (lambda it: isinstance(it, ModelRetry), "ModelRetry(...)"),
-    "name": (lambda it: isinstance(it, str) and bool(it.strip()), "a text"),
-}
-
-
-def check_parts(given: Mapping[str, Any], of: str = "") -> None:
-    """Refuses an argument of an agent or a turn that is of the wrong kind.
-
-    Args:
-        given: the arguments by name; None leaves one out.
-        of: whose they are, where that is not plain.
-
-    Raises:
-        ConfigError: names the argument and what it takes.
-    """
-    for name, value in given.items():
-        part = _PARTS.get(name)  # the others are checked where they are used
-        if value is None or part is None:
-            continue
-        fits, what = part
-        if not fits(value):
-            whose = f"{of}: " if of else ""
-            raise ConfigError(f"{whose}{name}={value!r} cannot be used; give {what}.")
-
-
-def listed(name: str, value: Any) -> tuple[Any, ...]:
-    """An argument that is a list, whatever kind of iterable it came as.
-
-    Raises:
-        ConfigError: it is one thing alone.
-    """
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ConfigError(f"{name}={value!r} cannot be used; give a list: {name}=[...].")
-    return tuple(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 class Plan(Struct, frozen=True, kw_only=True):
