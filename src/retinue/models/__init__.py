@@ -12,6 +12,7 @@ from retinue.models.resolve import capabilities_of, resolve
 if TYPE_CHECKING:
     from retinue.models.anthropic.model import Anthropic
     from retinue.models.base import Model, ModelRetry, generate
+    from retinue.models.bridge.model import Bridge
     from retinue.models.capabilities import Capabilities
     from retinue.models.counting import TokenCount, context_window, count_tokens
     from retinue.models.gateways import GATEWAYS, Gateway
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _HOMES: Final = {
     "Anthropic": "anthropic.model",
+    "Bridge": "bridge.model",
     "Capabilities": "capabilities",
     "GATEWAYS": "gateways",
     "Gateway": "gateways",
@@ -47,8 +49,8 @@ _HOMES: Final = {
 }
 
 __all__ = [
-    "GATEWAYS", "Anthropic", "Capabilities", "Gateway", "Gemini", "Local", "Model", "ModelRetry",
-    "OpenAI", "PromptedTools", "Responses", "Say", "Scripted", "TokenCount", "call",
+    "GATEWAYS", "Anthropic", "Bridge", "Capabilities", "Gateway", "Gemini", "Local", "Model",
+    "ModelRetry", "OpenAI", "PromptedTools", "Responses", "Say", "Scripted", "TokenCount", "call",
     "capabilities_of", "check_prices", "context_window", "cost", "count_tokens", "generate",
     "resolve",
 ]  # fmt: skip

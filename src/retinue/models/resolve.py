@@ -5,7 +5,7 @@ from typing import Final
 
 from retinue.errors import ConfigError, UnknownModelError
 from retinue.models.base import Model
-from retinue.models.capabilities import Capabilities, declared_by
+from retinue.models.capabilities import UNKNOWN, Capabilities, declared_by
 from retinue.models.gateways import ALIASES, GATEWAYS
 
 ANTHROPIC: Final = "anthropic"
@@ -17,10 +17,13 @@ GEMINI: Final = "gemini"
 LOCAL: Final = "local"
 """The provider that runs a model on this machine."""
 
+BRIDGE: Final = "bridge"
+"""What stands before the provider of a model that is asked through pydantic-ai."""
+
 RESPONSES: Final = {f"{row.name}-responses": row.name for row in GATEWAYS.values() if row.responses}
 """The gateways that speak the Responses format, by what stands before the colon to ask for it."""
 
-_KNOWN: Final = (*GATEWAYS, *ALIASES, *RESPONSES, ANTHROPIC, GEMINI, LOCAL)
+_KNOWN: Final = (*GATEWAYS, *ALIASES, *RESPONSES, ANTHROPIC, GEMINI, LOCAL, BRIDGE)
 
 _FAMILIES: Final = (
     ("gpt", "openai"), ("o1", "openai"), ("o3", "openai"), ("o4", "openai"),
@@ -36,12 +39,14 @@ def resolve(model: str | Model) -> Model:
 
     The text is "provider:model", such as "openai:gpt-5-mini" or "ollama:qwen3:8b"; or
     "provider-responses:model" for the Responses format, such as "openai-responses:gpt-5-mini"; or
-    "local", a small model that runs on this machine, or "local:path/to/weights.gguf". Nothing is
-    loaded and nobody is called yet.
+    "local", a small model that runs on this machine, or "local:path/to/weights.gguf"; or
+    "bridge:provider:model" for a vendor outside the adapters, through pydantic-ai. Nobody is called
+    yet, and nothing is loaded but, for the bridge, that library.
 
     Raises:
         UnknownModelError: there is no such provider, or none is named.
         MissingKeyError: the provider needs a key and none is set.
+        MissingExtraError: a bridge is asked for and its library is not installed.
     """
     if not isinstance(model, str):
         if hasattr(model, "generate"):
@@ -57,6 +62,8 @@ def resolve(model: str | Model) -> Model:
         return _anthropic(name)
     if provider == GEMINI:
         return _gemini(name)
+    if provider == BRIDGE:
+        return _bridge(name)
     if provider in RESPONSES:
         return _responses(name, RESPONSES[provider])
     from retinue.models.openai.model import OpenAI
@@ -97,6 +104,8 @@ def capabilities_of(model: str | Model) -> Capabilities:
         from retinue.models.anthropic.abilities import NEWEST, abilities_of
 
         return abilities_of(name).at(NEWEST)
+    if provider == BRIDGE:
+        return UNKNOWN
     if provider == GEMINI:
         from retinue.models.gemini.abilities import abilities_of as of_gemini
 
@@ -110,6 +119,12 @@ def _anthropic(name: str) -> Model:
     from retinue.models.anthropic.model import Anthropic
 
     return Anthropic(name)
+
+
+def _bridge(name: str) -> Model:
+    from retinue.models.bridge.model import Bridge
+
+    return Bridge(name)
 
 
 def _gemini(name: str) -> Model:

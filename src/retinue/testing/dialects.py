@@ -66,7 +66,8 @@ class ChatCompletions:
         if call is not None:
             message["tool_calls"] = [self._call(call)]
         choice = {"index": 0, "message": message, "finish_reason": self._finish(call)}
-        return _json({**self._chunk(), "choices": [choice], "usage": self._usage()})
+        answer = {**self._chunk(), "object": "chat.completion"}
+        return _json({**answer, "choices": [choice], "usage": self._usage()})
 
     def frames(self, text: Sequence[str], call: ToolCall | None) -> Frames:
         """Chunks of a `chat.completion`, the usage in the last."""
@@ -90,7 +91,7 @@ class ChatCompletions:
 
     @staticmethod
     def _chunk() -> Item:
-        return {"id": _ID, "model": _MODEL, "created": 1}
+        return {"id": _ID, "object": "chat.completion.chunk", "model": _MODEL, "created": 1}
 
     def _delta(self, delta: Item, finish: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish}

@@ -5,8 +5,8 @@ a long loop sends its history again without encoding it again.
 """
 
 import base64
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -58,30 +58,23 @@ class MessageEncoder:
         # All that the bytes depend on beside the message: two gateways may share a name.
         self._key = f"chat_completions:{gateway!r}:{limits.media}"
 
-    def encode(self, messages: Iterable[Message]) -> list[bytes]:
+    def encode(self, messages: Sequence[Message]) -> list[bytes]:
         """The messages in order, each as one or more JSON objects joined by commas.
 
         Raises:
             ConfigError: a message holds a part that the model does not take.
         """
         key = self._key
-        pieces: list[bytes] = []
-        attached: list[dict[str, Any]] = []
-        for message in messages:
-            kept: bytes | Attached | None = vars(message).get(key)
-            if kept is None:
-                kept = vars(message)[key] = self._encode(message)
-            if attached and message.role != "tool":
-                pieces.append(to_json({"role": "user", "content": attached}))
-                attached = []
-            if isinstance(kept, Attached):
-                pieces.append(kept.results)
-                attached = attached + kept.parts
-            else:
-                pieces.append(kept)
-        if attached:
-            pieces.append(to_json({"role": "user", "content": attached}))
-        return pieces
+        kept: list[bytes | Attached] = [
+            vars(message).get(key) or self._encode_once(message) for message in messages
+        ]
+        if Attached not in map(type, kept):
+            return cast("list[bytes]", kept)
+        return _with_attachments(messages, kept)
+
+    def _encode_once(self, message: Message) -> bytes | Attached:
+        kept = vars(message)[self._key] = self._encode(message)
+        return kept
 
     def _encode(self, message: Message) -> bytes | Attached:
         if message.role == "tool":
@@ -219,6 +212,24 @@ class MessageEncoder:
         except ConfigError as why:
             left_out(part, tool, why)
             return None
+
+
+def _with_attachments(messages: Sequence[Message], kept: Sequence[bytes | Attached]) -> list[bytes]:
+    """What was encoded, and after each batch of results a message with what belongs to it."""
+    pieces: list[bytes] = []
+    attached: list[dict[str, Any]] = []
+    for message, one in zip(messages, kept, strict=True):
+        if attached and message.role != "tool":
+            pieces.append(to_json({"role": "user", "content": attached}))
+            attached = []
+        if isinstance(one, Attached):
+            pieces.append(one.results)
+            attached = attached + one.parts
+        else:
+            pieces.append(one)
+    if attached:
+        pieces.append(to_json({"role": "user", "content": attached}))
+    return pieces
 
 
 def _recording(file: File) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Vendors outside the adapters, through pydantic-ai: encode, decode, errors."""
