@@ -126,15 +126,19 @@ async def streamed_delta(count: int = 20_000) -> Figures:
     return figures
 
 
-async def many_tools(count: int = 500) -> Figures:
-    """Five hundred tools: declared, built into an agent, their schemas read for a first request."""
-    source = "\n".join(
+def source_of_tools(count: int) -> str:
+    """Python source of so many functions, `tool_0` and on."""
+    return "\n".join(
         f'async def tool_{n}(x: str) -> str:\n    """Do nothing, number {n}.\n\n    Args:\n'
         f'        x: the input.\n    """\n    return "ok"\n'
         for n in range(count)
     )
+
+
+async def many_tools(count: int = 500) -> Figures:
+    """Five hundred tools: declared, built into an agent, their schemas read for a first request."""
     functions: dict[str, Any] = {}
-    exec(source, functions)
+    exec(source_of_tools(count), functions)
     Agent(one_shot(), tools=[noop]).tools[0].spec  # noqa: B018 - warms the imports
     began = time.process_time()
     agent = Agent(one_shot(), tools=[tool(functions[f"tool_{n}"]) for n in range(count)])
@@ -239,7 +243,7 @@ def _peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 
-WORKS: dict[str, Callable[[], Awaitable[Figures]]] = {
+IN_PROCESS: dict[str, Callable[[], Awaitable[Figures]]] = {
     each.__name__: each
     for each in (
         one_shot_turn, parallel_tools, long_loop, streamed_delta, many_tools, windowed_turn,

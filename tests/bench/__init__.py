@@ -1,0 +1,1 @@
+"""What the benchmark needs to be fair: both sides do the same work, and a miss is told."""
