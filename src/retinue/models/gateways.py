@@ -217,6 +217,13 @@ _ROWS: Final = (
         takes=_NO_IMAGES,
     ),
     Gateway(
+        name="siliconflow",
+        base_url="https://api.siliconflow.com/v1",
+        key_vars=("SILICONFLOW_API_KEY",),
+        thinking="reasoning_content",
+        takes=_NO_MEDIA,
+    ),
+    Gateway(
         name="gemini-openai",
         base_url="https://generativelanguage.googleapis.com/v1beta/openai",
         key_vars=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
@@ -238,6 +245,14 @@ _ROWS: Final = (
         key_vars=("VLLM_API_KEY",),
         thinking="reasoning",
         responses=_NO_FILES,
+        takes=_NO_FILES,
+    ),
+    Gateway(
+        name="llamacpp",
+        base_url="http://localhost:8080/v1",
+        needs_key=False,
+        key_vars=("LLAMA_API_KEY",),
+        thinking="reasoning_content",
         takes=_NO_FILES,
     ),
     Gateway(

@@ -17,7 +17,7 @@ _NAMES: Final = {
 }  # fmt: skip
 """Providers that the table knows by another name."""
 
-_FREE: Final = ("ollama", "vllm", "lmstudio", "local", "compatible")
+_FREE: Final = ("ollama", "vllm", "llamacpp", "lmstudio", "local", "compatible")
 """Providers that the table cannot price: who runs the machine pays for it."""
 
 
