@@ -72,7 +72,7 @@ async def test_a_blocked_message_may_be_sent_again(store: Store, hook: str) -> N
     assert sent(model) == ["user: first?", "assistant: one again", "user: second?"]
 
 
-@pytest.mark.behaviour("B-ME-6", "B-GU-2")
+@pytest.mark.behaviour("B-ME-6")
 async def test_what_a_guard_stops_in_the_second_round_is_not_sent_later(store: Store) -> None:
     async def guard(request: Any, call_next: Any) -> Any:
         results = [one.text for m in request.messages for one in m.tool_results]

@@ -135,7 +135,6 @@ def test_pydantic_problems_are_named_too() -> None:
     assert "'lmit' is not one of its fields" in only_unknown
 
 
-@pytest.mark.behaviour("B-VA-5")
 def test_a_schema_that_comes_as_data_is_enforced() -> None:
     told = refusal(given_schema, {"query": "ABC", "limit": 9, "mail": "no"}, parameters=SCHEMA)
     assert '\'query\': "ABC" does not match "^[a-z]+$"' in told

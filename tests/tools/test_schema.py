@@ -309,7 +309,6 @@ SCHEMA = {
 }
 
 
-@pytest.mark.behaviour("B-VA-5")
 def test_a_schema_that_comes_as_data_is_told_as_it_is() -> None:
     def f(**kwargs: Any) -> Any:
         """Takes what the schema says."""

@@ -44,7 +44,10 @@ class Output(Struct, frozen=True):
             raise ConfigError(f"No JSON Schema can be made of the output type {form!r}.") from error
 
     def read(self, text: str) -> Any:
-        """The answer as a value of the type.
+        """The answer as a value of the type; without a type, as plain JSON values.
+
+        Where the form is a JSON Schema given as data, the provider is held to it, and here only
+        that the answer is JSON is checked.
 
         Raises:
             OutputError: the text does not fit; the message says where and why.

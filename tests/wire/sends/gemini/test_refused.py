@@ -118,7 +118,6 @@ def test_a_tool_whose_name_the_vendor_does_not_take_is_named() -> None:
         encoded("Hi", tools=(look.with_(name="2fast"),))
 
 
-@pytest.mark.behaviour("B-TS-3")
 def test_a_tool_that_joins_the_others_is_appended() -> None:
     encoder = RequestEncoder("gemini-3.8-flash", UNKNOWN)
     settings = Settings(extra={"tools": [{"googleSearch": {}}]})
