@@ -4,13 +4,12 @@ ours: in one piece, and cut anywhere."""
 import random
 from typing import Any
 
-import msgspec
 import pytest
 
 from retinue.messages import Thinking
 from retinue.models import failures
 from retinue.models.anthropic.decode import FINISH
-from tests.wire.receives.anthropic.decoding import PEER, Decoded, pieces, stream, whole
+from tests.wire.receives.anthropic.decoding import PEER, Decoded, arguments, pieces, stream, whole
 from tests.wire.recordings import Recording, recordings
 
 CUTS = 4  # random ways to cut each stream
@@ -34,13 +33,6 @@ def expected_usage(expect: dict[str, Any]) -> dict[str, int | None]:
         "cache_write": written,
         "reasoning": (raw.get("output_tokens_details") or {}).get("thinking_tokens"),
     }
-
-
-def arguments(text: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return text
 
 
 def server_tools(got: Decoded) -> list[dict[str, Any]]:

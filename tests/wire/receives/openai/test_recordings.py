@@ -4,12 +4,11 @@ is not ours: in one piece, and cut anywhere."""
 import random
 from typing import Any
 
-import msgspec
 import pytest
 
 from retinue.models import failures
 from retinue.models.openai.decode import FINISH
-from tests.wire.receives.openai.decoding import PEER, Decoded, pieces, stream, whole
+from tests.wire.receives.openai.decoding import PEER, Decoded, arguments, pieces, stream, whole
 from tests.wire.recordings import Recording, recordings
 
 CUTS = 4  # random ways to cut each stream
@@ -43,13 +42,6 @@ def expected_usage(raw: dict[str, Any] | None) -> dict[str, int | None]:
         "cache_read": next((count for count in cached if count is not None), None),
         "reasoning": reasoning,
     }
-
-
-def arguments(text: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return text
 
 
 def differences(recording: Recording, got: Decoded) -> dict[str, tuple[Any, Any]]:

@@ -1,49 +1,32 @@
-"""Runs an answer through the decoders, cut into chunks, and folds what comes out."""
+"""Answers in this vendor's form, and its decoder run over them."""
 
-import itertools
 import json
-from collections.abc import Iterable, Sequence
 from typing import Any
 
-from msgspec import Struct
-
-from retinue.errors import ModelError
-from retinue.messages import Accumulator, Delta, Message, Thinking
-from retinue.models import sse
-from retinue.models.failures import Peer
+from retinue.messages import Thinking
 from retinue.models.responses.decode import Decoder
+from tests.wire.receives.decoding import Decoded, Decoding, arguments, pieces
 
-PEER = Peer("openai", "api.example", "some-model", "OPENAI_API_KEY", ["sk-secret-secret"])
+__all__ = [
+    "CREATED",
+    "PEER",
+    "USAGE",
+    "Decoded",
+    "arguments",
+    "delta",
+    "done",
+    "ended",
+    "kept",
+    "lines",
+    "pieces",
+    "response",
+    "stream",
+    "streamed",
+    "whole",
+]
 
-
-class Decoded(Struct, frozen=True):
-    """What came out."""
-
-    message: Message
-    deltas: list[Delta]
-    meta: dict[str, Any]
-    error: ModelError | None
-
-
-def stream(chunks: Iterable[bytes]) -> Decoded:
-    """A stream, chunk by chunk."""
-    events = sse.Decoder()
-    decoder = Decoder(PEER)
-    deltas: list[Delta] = []
-    for chunk in chunks:
-        for event in events.feed(chunk):
-            deltas += decoder.feed(event)
-    for event in events.flush():
-        deltas += decoder.feed(event)
-    return _finish(decoder, deltas)
-
-
-def whole(body: bytes | dict[str, Any]) -> Decoded:
-    """A whole answer."""
-    decoder = Decoder(PEER, whole=True)
-    data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    deltas = list(decoder.feed(sse.Event(data)))
-    return _finish(decoder, deltas)
+_DECODING = Decoding(Decoder, "openai", "OPENAI_API_KEY")
+PEER, stream, whole = _DECODING.peer, _DECODING.stream, _DECODING.whole
 
 
 def lines(*events: dict[str, Any] | str, named: bool = True) -> bytes:
@@ -93,21 +76,3 @@ def kept(got: Decoded) -> list[dict[str, Any]]:
     """What goes back as it came, with what is kept of the next item."""
     found = [part.opaque for part in got.message.parts if isinstance(part, Thinking)]
     return [json.loads(opaque) for opaque in found if opaque]
-
-
-def pieces(body: bytes, cuts: Sequence[int]) -> list[bytes]:
-    """The body cut at these places."""
-    at = [0, *sorted(cuts), len(body)]
-    return [body[a:b] for a, b in itertools.pairwise(at)]
-
-
-def _finish(decoder: Decoder, deltas: list[Delta]) -> Decoded:
-    error = None
-    try:
-        deltas += decoder.end()
-    except ModelError as raised:
-        error = raised
-    folded = Accumulator()
-    for delta in deltas:
-        folded.add(delta)
-    return Decoded(folded.message(provider="openai"), deltas, decoder.meta, error)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from retinue.models import failures
-from tests.wire.receives.responses.decoding import PEER, Decoded, pieces, stream, whole
+from tests.wire.receives.responses.decoding import PEER, Decoded, arguments, pieces, stream, whole
 from tests.wire.recordings import Recording, recordings
 
 CUTS = 4  # random ways to cut each stream
@@ -39,13 +39,6 @@ def expected_finish(expect: dict[str, Any]) -> str:
         return "tool_calls" if expect["tool_calls"] else "stop"
     cut_off = expect.get("incomplete") == {"reason": "max_output_tokens"}
     return "length" if cut_off else expect["finish"]
-
-
-def arguments(text: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return text
 
 
 def differences(recording: Recording, got: Decoded) -> dict[str, tuple[Any, Any]]:
