@@ -14,7 +14,7 @@ from retinue.chains import (
     TurnRequest,
     events,
 )
-from retinue.chains.send import Collector, Delivery
+from retinue.chains.send import Collector, Delivery, Refusal
 from retinue.errors import ConfigError, ModelError
 from retinue.messages import Message, Usage
 from retinue.messages.estimate import message_tokens
@@ -39,7 +39,11 @@ class Chat:
             await scope.log.record(scope.log.transcript)
         transforms = [made for name, hook in self._streams if (made := _made(name, hook(request)))]
         delivery = Delivery(scope, transforms, model=model.name, provider=model.provider)
-        return await self._call(request, model, delivery, visible=True)
+        try:
+            return await self._call(request, model, delivery, visible=True)
+        except Refusal as refusal:
+            response = request.refuse(refusal.reason, answer=refusal.answer)
+            return response.with_(blocked_by=refusal.by)
 
     async def consult(
         self,

@@ -51,7 +51,10 @@ async def conduct(loop: Loop, request: TurnRequest, limits: Limits) -> TurnRespo
         if halted is None:
             await _stop(request, "cancelled", "The turn was cancelled.", error)
             raise
-        return await _stop(request, halted.status, halted.reason, None)
+        outcome = await _stop(request, halted.status, halted.reason, halted.error)
+        if halted.error is not None:
+            raise halted.error from None
+        return outcome
     except Exception as error:
         await _stop(request, "failed", _told(error), error)
         raise
@@ -64,6 +67,7 @@ async def conduct(loop: Loop, request: TurnRequest, limits: Limits) -> TurnRespo
         finally:
             if not scope.path:
                 _tell_end(request)
+            await scope.pumps.end()
             scope.standing = None  # it knows the scope: a turn must not wait for the collector
 
 

@@ -18,13 +18,13 @@ from retinue.chains.requests import (
 )
 from retinue.chains.responses import ChatResponse, RoundResponse, Spent, TurnResponse
 from retinue.chains.scope import Scope
-from retinue.chains.send import Delivery, Transform
+from retinue.chains.send import Delivery, Refusal, Transform
 from retinue.chains.settings import Settings
 from retinue.chains.state import Slot
 
 __all__ = [
     "Advisor", "CallNext", "ChatRequest", "ChatResponse", "Delivery", "Explanation", "Hook",
-    "Journal", "Layer", "LayerView", "OnionWarning", "Output", "Request", "RoundRequest",
+    "Journal", "Layer", "LayerView", "OnionWarning", "Output", "Refusal", "Request", "RoundRequest",
     "RoundResponse", "Scope", "Settings", "Slot", "Spent", "Status", "ToolRequest", "Transform",
     "TurnRequest", "TurnResponse", "assemble", "compose", "hooks_of", "name_of",
 ]  # fmt: skip

@@ -2,23 +2,35 @@
 
 Events are numbered as they are put in. `put` never waits; whoever produces without end awaits
 `drain` when the buffer is `full`, so a slow reader slows the producer. When the reader is gone,
-events are dropped and nobody waits.
+events are dropped and nobody waits. Others may listen too: `taps.py`.
 """
 
 import asyncio
 from collections import deque
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from retinue.chains.events import Event
+
+if TYPE_CHECKING:
+    from retinue.chains.taps import Tap
 
 LIMIT: Final = 256
 """Events that may wait for the reader before the producer does."""
 
 
 class Channel:
-    """One turn's way to its reader; sub-agents write to it too."""
+    """One turn's way to its reader; sub-agents write to it too.
 
-    __slots__ = ("_buffer", "_closed", "_limit", "_reader", "_writers", "full", "open", "seq")
+    Attributes:
+        full: whether a producer should await `drain` before it goes on.
+        open: whether anybody reads.
+        seq: the number of the last event.
+        taps: who hears the events besides.
+    """
+
+    __slots__ = (
+        "_buffer", "_closed", "_limit", "_reader", "_writers", "full", "open", "seq", "taps",
+    )  # fmt: skip
 
     def __init__(self, limit: int = LIMIT) -> None:
         self._buffer: deque[Event] = deque()
@@ -29,10 +41,14 @@ class Channel:
         self.full = False
         self.open = True
         self.seq = 0
+        self.taps: list[Tap] = []
 
     def put(self, event: Event) -> None:
         """Hands an event over. Its number must be `seq + 1`, and `seq` moves on to it."""
         self.seq = event.seq
+        for tap in self.taps:
+            tap.put(event)
+            self.full = self.full or (tap.full and not tap.lossy)
         if not self.open:
             return
         buffer = self._buffer
@@ -44,7 +60,12 @@ class Channel:
             self._reader = None
 
     async def drain(self) -> None:
-        """Waits until the reader has caught up, or has left."""
+        """Waits until the reader and the taps have caught up, or have left."""
+        if self.taps:
+            for tap in [*self.taps]:
+                if not tap.lossy:
+                    await tap.drain()
+            self.full = len(self._buffer) >= self._limit
         while self.full:
             writer = asyncio.get_running_loop().create_future()
             self._writers.append(writer)

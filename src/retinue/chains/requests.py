@@ -13,6 +13,7 @@ from msgspec import Struct, structs
 from retinue.chains.output import Output
 from retinue.chains.responses import ChatResponse, RoundResponse, Spent, TurnResponse
 from retinue.chains.settings import Settings
+from retinue.chains.taps import Tap
 from retinue.errors import ConfigError
 from retinue.messages import Input, Message, ToolCall, as_messages, assistant
 from retinue.tools import NOTHING, Tool, ToolResponse, as_result
@@ -20,6 +21,7 @@ from retinue.tools import NOTHING, Tool, ToolResponse, as_result
 if TYPE_CHECKING:
     from retinue.chains.log import Journal
     from retinue.chains.scope import Scope
+    from retinue.chains.taps import Pump
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -152,6 +154,19 @@ class TurnRequest(Request, frozen=True, kw_only=True):
         """From here on the turn's messages, those of this request first, are kept in a journal."""
         self.scope.log.journals.append(journal)
         self.scope.log.transcript = self.messages
+
+    def tap(self, pump: "Pump", *, limit: int = 256, lossy: bool = False) -> None:
+        """Lets `pump` read the turn's events from here on, whether it is streamed or run.
+
+        It runs in a task of its own, and the turn ends when it has: at the latest 5 seconds after
+        the last event, when it is cancelled. An error of it stops the turn, which raises it.
+
+        Args:
+            pump: `async def pump(events)`, which reads by `async for event in events`.
+            limit: how many events may wait for it.
+            lossy: whether events that find no room are dropped; otherwise the turn waits.
+        """
+        self.scope.tap(pump, Tap(self.scope.path, limit, lossy=lossy), self.conversation)
 
     def respond(self, answer: str | Message, *, reason: str | None = None) -> TurnResponse:
         """Answers in place of all inner layers and the model; the turn is completed."""

@@ -12,6 +12,7 @@ from retinue.chains.channel import Channel
 from retinue.chains.log import Log
 from retinue.chains.responses import ChatResponse, Spent, TurnResponse
 from retinue.chains.stopping import Stopping
+from retinue.chains.taps import Pump, Pumps, Tap
 from retinue.messages import Message, Usage, new_id
 from retinue.tools import NOTHING, ToolResponse
 
@@ -35,6 +36,7 @@ class Scope:
         log: what was said so far, and where it is stored.
         stopping: how the turn is stopped.
         channel: the way to the reader, or None if nobody reads.
+        pumps: what else reads the events.
         path: the calls that lead to this (sub-)agent.
         final_only: whether the reader wants the text of the answer alone.
         standing: the last delivery, whose text the reader holds.
@@ -54,8 +56,8 @@ class Scope:
 
     __slots__ = (
         "_locals", "attempt", "call_ids", "channel", "consult", "deadline", "estimated",
-        "final_only", "finished", "id", "latest", "log", "outcome", "path", "results", "round",
-        "spent", "standing", "state", "stopping", "token_limit", "usage",
+        "final_only", "finished", "id", "latest", "log", "outcome", "path", "pumps", "results",
+        "round", "spent", "standing", "state", "stopping", "token_limit", "usage",
     )  # fmt: skip
 
     def __init__(
@@ -69,6 +71,7 @@ class Scope:
         self.stopping = Stopping()
         self.log = Log(self.stopping)
         self.channel = channel
+        self.pumps = Pumps(self.stopping.fail)
         self.path: tuple[str, ...] = ()
         self.final_only = False
         self.standing: Delivery | None = None
@@ -90,6 +93,17 @@ class Scope:
     def local(self, owner: object) -> dict[str, Any]:
         """The scratch of one layer for this turn."""
         return self._locals.setdefault(id(owner), {})
+
+    def tap(self, pump: Pump, tap: Tap, conversation: str | None) -> None:
+        """Lets a pump hear the turn, from its first event on if this is the outermost layer."""
+        begun = events.TurnStarted(1, 0, 0, (), self.id, conversation)
+        if self.channel is None:
+            self.channel = Channel()
+            self.channel.abandon()
+            self.channel.seq = 0 if self.path else begun.seq
+        if not self.path:
+            tap.put(begun)
+        self.pumps.start(tap, self.channel, pump)
 
     def end(self, outcome: TurnResponse) -> TurnResponse:
         """The turn has ended; whatever a layer has left running ends with it."""

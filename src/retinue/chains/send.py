@@ -6,7 +6,8 @@
 A transform is an object with `feed(delta)`, which gives the deltas to go on with (none, one or
 many), and `flush()`, which gives what it still holds when the model has ended normally. It is
 made anew for each model call, so its state is its own. It sees text and reasoning only: calls,
-usage and the finish reason pass by, so that what is shown of a call is what runs.
+usage and the finish reason pass by, so that what is shown of a call is what runs. Either method
+may raise `Refusal`: the model call is given up, and the turn ends as blocked.
 """
 
 import asyncio
@@ -32,6 +33,9 @@ from retinue.messages import (
 )
 from retinue.messages.estimate import BYTES_PER_TOKEN, size
 
+Given = Iterable[Delta] | Awaitable[Iterable[Delta]]
+"""What a transform gives: deltas, at once or when awaited."""
+
 
 class Transform(Protocol):
     """Changes the text and the reasoning of one model call on their way.
@@ -40,13 +44,35 @@ class Transform(Protocol):
     the log keeps what the model said; it comes after all others.
     """
 
-    def feed(self, delta: Delta, /) -> Iterable[Delta]:
-        """Takes one delta and gives those to go on with. An unknown kind goes on as it is."""
+    def feed(self, delta: Delta, /) -> Given:
+        """Takes one delta and gives those to go on with. An unknown kind goes on as it is.
+
+        It may be `async` where a check must be; the model waits for as long.
+        """
         ...
 
-    def flush(self) -> Iterable[Delta] | Awaitable[Iterable[Delta]]:
+    def flush(self) -> Given:
         """The model has ended normally: gives what is still held. Never called after an error."""
         ...
+
+
+class Refusal(BaseException):
+    """A transform gives the model call up; chat layers get a response that is refused.
+
+    What was shown of the answer is taken back. It is no `Exception`, so that a layer that retries
+    or hides errors has nothing to do with it.
+
+    Args:
+        by: the name of the advisor.
+        reason: why.
+        answer: what the caller is told instead.
+    """
+
+    def __init__(self, by: str, reason: str, *, answer: str = "") -> None:
+        super().__init__(reason)
+        self.by = by
+        self.reason = reason
+        self.answer = answer
 
 
 class Collector:
@@ -164,7 +190,9 @@ class Delivery(Collector):
         if isinstance(delta, (TextDelta, ThinkingDelta)):
             self.started = True
             if self._feeds:
-                self._feed(delta)
+                waiting = self._feed(delta)
+                if waiting is not None:
+                    await waiting
             else:
                 self._take(delta)
             if self._budget is not None:
@@ -185,10 +213,7 @@ class Delivery(Collector):
     async def finish(self) -> None:
         """The model has ended normally: transforms give what they hold, from the innermost on."""
         for at, transform in enumerate(self._transforms):
-            tail = transform.flush()
-            if isinstance(tail, Awaitable):
-                tail = await tail
-            self._pass_on(self._fed(at, tail), at + 1)
+            await self._pass_on(at, transform.flush())
         if self._held is not None and not self._calls:
             held, self._held = self._held, None
             if held:
@@ -234,31 +259,32 @@ class Delivery(Collector):
         self._held = None  # it is the answer, not what comes before a call
         self._take(TextDelta(text))
 
-    def _feed(self, delta: Delta) -> None:
+    def _feed(self, delta: Delta) -> Awaitable[None] | None:
         """One delta through all transforms; one that gives one is the case to be quick in."""
         for at, feed in enumerate(self._feeds):
             out = feed(delta)
-            if not (isinstance(out, tuple) and len(out) == 1):
-                self._pass_on(self._fed(at, out), at + 1)
-                return
+            if not isinstance(out, tuple):
+                return self._pass_on(at, out)
+            if len(out) != 1:
+                return self._pass_on(at, out) if out else None
             delta = out[0]
         self._take(delta)
+        return None
 
-    def _pass_on(self, batch: Iterable[Delta], start: int) -> None:
-        """Any number of deltas through the transforms from `start` on."""
-        for at in range(start, len(self._feeds)):
-            feed = self._feeds[at]
-            batch = [out for delta in batch for out in self._fed(at, feed(delta))]
-        for delta in batch:
-            self._take(delta)
-
-    def _fed(self, at: int, out: object) -> Iterable[Delta]:
-        if isinstance(out, Iterable) and not isinstance(out, (str, bytes)):
-            return cast("Iterable[Delta]", out)
-        raise ConfigError(
-            f"The transform {type(self._transforms[at]).__name__} gave {type(out).__name__}; it"
-            " must give deltas: a tuple or a list of them, which may be empty."
-        )
+    async def _pass_on(self, at: int, given: Given) -> None:
+        """What the transform at this place gave, through those behind it."""
+        out = cast("object", await given if isinstance(given, Awaitable) else given)
+        if not isinstance(out, Iterable) or isinstance(out, (str, bytes)):
+            raise ConfigError(
+                f"The transform {type(self._transforms[at]).__name__} gave {type(out).__name__}; it"
+                " must give deltas: a tuple or a list of them, which may be empty."
+            )
+        after = at + 1
+        for delta in cast("Iterable[Delta]", out):
+            if after == len(self._feeds):
+                self._take(delta)
+            else:
+                await self._pass_on(after, self._feeds[after](delta))
 
     def _told_apart(self, delta: ToolCallDelta) -> ToolCallDelta:
         """The delta with an id that no other call of the turn has; some providers use one again."""

@@ -15,10 +15,11 @@ from retinue.tools import CancelToken
 
 
 class Halt(Struct, frozen=True):
-    """Why a turn is being stopped from outside its own course."""
+    """Why a turn is being stopped from outside its own course; `error` is what failed it."""
 
     status: Status
     reason: str
+    error: Exception | None = None
 
 
 class Stopping:
@@ -45,7 +46,7 @@ class Stopping:
         self._task = asyncio.current_task()
         self._before = 0 if self._task is None else self._task.cancelling()
 
-    def halt(self, status: Status, reason: str) -> None:
+    def halt(self, status: Status, reason: str, error: Exception | None = None) -> None:
         """Stops the turn from outside: what it awaits is cancelled.
 
         The first halt counts, but a turn that has run into a limit, and goes on in the layers
@@ -54,11 +55,18 @@ class Stopping:
         settled = self.halted is not None and (self._own > 0 or self.halted.status != "limit")
         if settled or self.over:
             return
-        self.halted = Halt(status, reason)
+        self.halted = Halt(status, reason, error)
         self.cancel.cancel()
         if self._task is not None:
             self._own += 1
             self._task.cancel()
+
+    def fail(self, error: Exception) -> bool:
+        """Stops the turn, which then raises this error; False if it has ended before."""
+        if self.over:
+            return False
+        self.halt("failed", str(error) or type(error).__name__, error)
+        return True
 
     def interrupt(self, status: Status, reason: str) -> None:
         """Stops the turn from within its own task.
