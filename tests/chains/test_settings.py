@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retinue import Settings
+from retinue.errors import ConfigError
 
 SETTINGS = st.builds(
     Settings,
@@ -46,6 +47,41 @@ def test_it_does_not_matter_how_three_are_put_together(
     a: Settings, b: Settings, c: Settings
 ) -> None:
     assert a.over(b).over(c) == a.over(b.over(c))
+
+
+@pytest.mark.rule("R-FAIL-3")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("temperature", "hot"), ("temperature", float("nan")), ("top_p", float("inf")),
+        ("max_tokens", 0), ("max_tokens", "100"), ("max_tokens", True), ("seed", 1.5),
+        ("stop", "END"), ("stop", ("END", "")), ("stop", (1,)), ("tool_choice", True),
+        ("effort", 3), ("parallel_tool_calls", "no"), ("timeout", 0), ("timeout", -1),
+        ("timeout", "5"), ("timeout", float("nan")), ("extra", [("a", 1)]), ("extra", {1: "a"}),
+        ("headers", "X-A: 1"), ("headers", {"X-A": 1}), ("headers", {"X-A": None}),
+    ],
+)  # fmt: skip
+def test_a_value_that_cannot_be_one_is_refused_at_once(name: str, value: Any) -> None:
+    given: dict[str, Any] = {name: value}
+    with pytest.raises(ConfigError, match=rf"Settings\({name}=.*; give [^;]+\.$"):
+        Settings(**given)
+
+
+@pytest.mark.rule("R-FAIL-3")
+def test_a_header_that_is_refused_is_not_shown() -> None:
+    given: dict[str, Any] = {"X-Api-Key": b"hush-hush"}
+    with pytest.raises(ConfigError) as caught:
+        Settings(headers=given)
+    assert "hush" not in str(caught.value)
+
+
+@pytest.mark.rule("R-FAIL-3")
+def test_it_shows_what_it_says_but_for_the_values_of_headers() -> None:
+    some = Settings(temperature=0.5, stop=("END",), headers={"Authorization": "Bearer hush"})
+    assert (
+        repr(some) == "Settings(temperature=0.5, stop=('END',), headers={'Authorization': '...'})"
+    )
+    assert repr(Settings()) == "Settings()"
 
 
 def test_a_misspelled_setting_is_refused() -> None:

@@ -68,6 +68,14 @@ def test_an_address_is_taken_with_and_without_its_path(
     assert Anthropic("m", api_key="sk-something").url == url
 
 
+def test_an_address_of_the_environment_that_cannot_be_one_is_told_by_its_variable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "localhost:1")
+    with pytest.raises(ConfigError, match="ANTHROPIC_BASE_URL must look like"):
+        Anthropic("m", api_key="sk-something")
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

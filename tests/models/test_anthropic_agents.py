@@ -7,54 +7,21 @@ from typing import Any
 
 import pytest
 
-from retinue import Agent, Image, Limits, Settings, TurnResponse, events, tool
+from retinue import Agent, Image, Limits, Settings, tool
 from retinue.advisors import Memory
-from retinue.messages import Thinking, ToolCall
 from retinue.models import OpenAI
+from retinue.models.anthropic.pauses import MOST
 from retinue.stores import InMemory, SQLite, Store
 from tests.models.anthropic_rig import claude, requests
+from tests.models.calling import BOTH
+from tests.models.talking import PNG, photo, talk, weather
 
-PNG = b"\x89PNG\r\n\x1a\n" + bytes(8)
 MODELS = pytest.mark.parametrize(
     "model", ["claude-haiku-4-5", "claude-sonnet-4-6", "claude-opus-5-5"]
 )
 EFFORT = Settings(effort="high", max_tokens=20_000)
 CITIES = [{"name": "weather", "args": {"city": city}} for city in ("Oslo", "Paris")]
 THINKS = {"reasoning": "Let me think. ", "text": "I look."}
-
-
-@tool
-def weather(city: str) -> str:
-    """The weather now."""
-    if city == "Atlantis":
-        raise ValueError("no such city")
-    return f"sunny in {city}"
-
-
-@tool
-def photo(city: str) -> list[Any]:
-    """A picture."""
-    return [f"{city} from above", Image(data=PNG)]
-
-
-async def streamed(agent: Agent, question: Any, **rest: Any) -> TurnResponse:
-    """The turn, read as a stream; what was shown is what is returned."""
-    turn = agent.stream(question, **rest)
-    shown: list[str] = []
-    async with turn:
-        async for event in turn:
-            if isinstance(event, events.TextChunk):
-                shown.append(event.text)
-    result = await turn.result()
-    assert "".join(shown).endswith(result.text)
-    return result
-
-
-async def whole(agent: Agent, question: Any, **rest: Any) -> TurnResponse:
-    return await agent.run(question, **rest)
-
-
-WAYS = pytest.mark.parametrize("way", [streamed, whole])
 
 
 def thoughts(body: dict[str, Any]) -> list[Any]:
@@ -69,10 +36,10 @@ def thoughts(body: dict[str, Any]) -> list[Any]:
 
 @pytest.mark.rule("R-STREAM-7", "R-TOOL-5")
 @pytest.mark.behaviour("B-TH-2", "B-LO-1")
-@WAYS
+@BOTH
 @MODELS
 async def test_thoughts_go_back_signed_over_rounds_of_parallel_calls(
-    rig: Any, session: str, model: str, way: Any
+    rig: Any, session: str, model: str, stream: bool
 ) -> None:
     rig.script(
         session,
@@ -88,7 +55,7 @@ async def test_thoughts_go_back_signed_over_rounds_of_parallel_calls(
         ],
     )  # fmt: skip
     agent = Agent(claude(rig, session, model), tools=[weather], settings=EFFORT)
-    result = await way(agent, "Weather?")
+    result = await talk(agent, "Weather?", stream=stream)
     assert (result.status, result.text) == ("completed", "Sunny.")
     log = await requests(rig, session)
     assert [len(thoughts(entry["body"])) for entry in log] == [0, 1, 3, 4]
@@ -132,15 +99,15 @@ async def test_thoughts_go_back_from_the_store_in_a_later_turn(
     assert [len(thoughts(entry["body"])) for entry in log] == [0, 1, 2, 3]
 
 
-@WAYS
+@BOTH
 @MODELS
 async def test_images_go_in_with_the_question_and_come_back_from_tools(
-    rig: Any, session: str, model: str, way: Any
+    rig: Any, session: str, model: str, stream: bool
 ) -> None:
     call = {"name": "photo", "args": {"city": "Oslo"}}
     rig.script(session, [{"text": " ", "tools": [call, call]}, {"text": "Nice."}])
     agent = Agent(claude(rig, session, model), tools=[photo])
-    result = await way(agent, ["Like this?", Image(data=PNG)])
+    result = await talk(agent, ["Like this?", Image(data=PNG)], stream=stream)
     assert result.text == "Nice."
     log = await requests(rig, session)
     question, asked, answered = log[1]["body"]["messages"]
@@ -244,8 +211,8 @@ async def test_three_rounds_that_read_the_cache_add_up(rig: Any, session: str) -
     agent = Agent(
         claude(rig, session), tools=[weather], instructions="Be brief.", limits=Limits(repeats=9)
     )
-    first = await streamed(agent, "Weather?")
-    second = await whole(agent, "Weather?")
+    first = await talk(agent, "Weather?", stream=True)
+    second = await talk(agent, "Weather?", stream=False)
     log = await requests(rig, session)
     sent = [entry["prompt_chars"] // 4 for entry in log]
     assert first.usage.input == sum(sent[:3])
@@ -257,23 +224,62 @@ async def test_three_rounds_that_read_the_cache_add_up(rig: Any, session: str) -
     assert marked == [3, 4, 4]
 
 
-@WAYS
-async def test_a_turn_that_the_vendor_pauses_can_be_asked_to_go_on(
-    rig: Any, session: str, way: Any
+SEARCHES = {"text": "I search. ", "server_tool": {"name": "web_search", "args": {"query": "x"}}}
+PAUSES = SEARCHES | {"finish": "pause_turn", "usage": {"input": 10, "output": 4}}
+
+
+@BOTH
+@MODELS
+@pytest.mark.rule("R-USAGE-2", "R-STREAM-7")
+async def test_an_answer_that_the_vendor_pauses_is_sent_back_and_goes_on(
+    rig: Any, session: str, model: str, stream: bool
 ) -> None:
-    search = {"name": "web_search", "args": {"query": "x"}}
-    rig.script(
-        session,
-        [{"text": "I search.", "server_tool": search, "finish": "pause_turn"}, {"text": "Found."}],
-    )
+    found = {"text": "Found.", "usage": {"input": 20, "output": 6}}
+    rig.script(session, [PAUSES, PAUSES, found, {"text": "Bye."}])
+    agent = Agent(claude(rig, session, model), advisors=[Memory()])
+    result = await talk(agent, "Search", conversation="c", stream=stream)
+    assert result.text == "I search. I search. Found."
+    assert result.message is not None
+    assert result.message.finish == "stop"
+    assert result.rounds == 1
+    assert (result.usage.input, result.usage.output) == (40, 14)
+    assert result.message.tool_calls == ()
+    assert (await talk(agent, "Thanks", conversation="c", stream=stream)).text == "Bye."
+    log = await requests(rig, session)
+    asked, once, twice, after = (entry["body"]["messages"] for entry in log)
+    assert [kind(block) for block in once[-1]["content"]] == ["text", "server_tool_use"]
+    assert [kind(block) for block in twice[-1]["content"]] == ["text", "server_tool_use"] * 2
+    assert [len(turns) for turns in (asked, once, twice, after)] == [1, 2, 2, 3]
+
+
+def kind(block: dict[str, Any]) -> str:
+    return block["type"]
+
+
+@BOTH
+async def test_an_answer_that_is_paused_for_ever_ends_and_can_be_asked_to_go_on(
+    rig: Any, session: str, stream: bool
+) -> None:
+    rig.script(session, [PAUSES] * (MOST + 1) + [{"text": "Found."}])
     agent = Agent(claude(rig, session), advisors=[Memory()])
-    first = await way(agent, "Search", conversation="c")
+    first = await talk(agent, "Search", conversation="c", stream=stream)
+    assert first.status == "completed"
     assert first.message is not None
     assert first.message.finish == "pause_turn"
-    assert not any(isinstance(part, ToolCall) for part in first.message.parts)
-    assert any(isinstance(part, Thinking) and part.opaque for part in first.message.parts)
-    assert (await way(agent, "Go on", conversation="c")).text == "Found."
+    assert len(await requests(rig, session)) == MOST + 1
+    assert (await talk(agent, "Go on", conversation="c", stream=stream)).text == "Found."
     await requests(rig, session)
+
+
+@BOTH
+async def test_a_call_in_a_paused_answer_is_answered_before_it_goes_on(
+    rig: Any, session: str, stream: bool
+) -> None:
+    calls = {"parts": [{"text": "I look."}, {"tool": CITIES[0]}], "finish": "pause_turn"}
+    rig.script(session, [calls, {"text": "Sunny."}])
+    agent = Agent(claude(rig, session), tools=[weather])
+    assert (await talk(agent, "Weather?", stream=stream)).text == "Sunny."
+    assert len(await requests(rig, session)) == 2
 
 
 async def test_an_answer_of_the_wanted_form_and_a_call_before_it(rig: Any, session: str) -> None:

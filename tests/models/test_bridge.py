@@ -2,10 +2,12 @@
 
 import json
 import sys
+import warnings
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from pydantic_ai.models.openai import OpenAIChatModel
 
 from retinue import Agent
 from retinue.chains.output import Output
@@ -27,7 +29,7 @@ from retinue.messages import (
 )
 from retinue.models import Bridge, Capabilities, capabilities_of, resolve
 from retinue.models.bridge.decode import Decoder
-from retinue.models.bridge.encode import RequestEncoder
+from retinue.models.bridge.encode import Abilities, RequestEncoder
 from retinue.models.bridge.kept import calls_kept, thought_kept
 from retinue.models.failures import Peer
 from retinue.testing.calls import Heard, chat
@@ -152,7 +154,7 @@ def test_a_thought_and_what_signs_a_call_go_back_to_their_provider_only() -> Non
     for provider, kinds in (("bedrock", ["thinking", "tool-call"]), ("cohere", ["tool-call"])):
         encoder = RequestEncoder(f"bridge:{provider}", "some", Capabilities(), None)
         request = chat(user("Hi"), Message("assistant", parts))
-        call = encoder.encode(request, thinks=False, holds_to_schema=False)
+        call = encoder.encode(request, Abilities())
         back: Any = call.messages[1].parts
         assert [part.part_kind for part in back] == kinds
         signed = back[-1].provider_details
@@ -251,6 +253,41 @@ async def test_what_would_not_get_through_is_refused_before_the_call(
     with pytest.raises(ConfigError, match=words):
         await model.generate(chat(**fields), Heard())
     assert not await vendor.seen()
+
+
+LEFT_OUT = frozenset({
+    "seed", "stop_sequences", "parallel_tool_calls", "timeout", "max_retries", "extra_body",
+    "extra_headers",
+})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("seed", 7), ("stop", ("END",)), ("parallel_tool_calls", False), ("timeout", 3),
+        ("extra", {"a": 1}), ("headers", {"X-Key": "hush"}),
+    ],
+)  # fmt: skip
+async def test_what_pydantic_ai_would_leave_out_without_a_word_is_refused(
+    vendor: FaultyVendor, model: Bridge, name: str, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OpenAIChatModel, "unsupported_settings", LEFT_OUT)
+    settings = Settings(**{name: value})
+    with pytest.raises(ConfigError, match=f"leaves {name} out at bridge:openai") as caught:
+        await model.generate(chat(settings=settings, tools=(weather,)), Heard())
+    assert "hush" not in str(caught.value)
+    assert not await vendor.seen()
+
+
+async def test_what_nobody_asked_for_may_be_left_out(
+    vendor: FaultyVendor, model: Bridge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OpenAIChatModel, "unsupported_settings", LEFT_OUT)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        await sent(vendor, model, settings=Settings(temperature=0.5), tools=(weather,))
+    with pytest.raises(ConfigError, match="takes no timeout"):
+        Bridge("openai-chat:gpt-4o", base_url=vendor.url, api_key=KEY, timeout=5)
 
 
 async def test_what_it_was_declared_not_to_take_is_refused(vendor: FaultyVendor) -> None:

@@ -115,7 +115,6 @@ async def test_a_part_that_a_model_does_not_take_is_refused(
         ("openai:gpt-5", Settings(effort="max"), "it knows minimal, low, medium, high"),
         ("moonshot:kimi-k3", Settings(effort="low"), r"no field for effort='low'.*extra=\{"),
         ("openai:gpt-4o", Settings(max_tokens=16_385), "it can write 16384"),
-        ("ollama:any", Settings(max_tokens=0), "1 or more, not 0"),
         ("openai:o3", Settings(parallel_tool_calls=True), "one call at a time"),
         ("anthropic:claude-opus-5-5", Settings(tool_choice="look"), "cannot be forced"),
         ("anthropic:claude-haiku-4-5", Settings(seed=1), "claude-haiku-4-5 takes no seed"),

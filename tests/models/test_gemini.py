@@ -36,7 +36,9 @@ def test_a_text_names_a_model_that_does_not_show_its_key(
     assert (model.name, model.provider) == ("gemini-3.8-flash", "gemini")
     assert model.capabilities == capabilities_of("gemini:gemini-3.8-flash")
     assert model.capabilities.efforts == ("low", "medium", "high")
-    assert repr(model) == ("Gemini('gemini-3.8-flash', host='generativelanguage.googleapis.com')")
+    assert repr(model) == (
+        "Gemini('gemini-3.8-flash', provider='gemini', host='generativelanguage.googleapis.com')"
+    )
     assert SECRET not in model.url
 
 

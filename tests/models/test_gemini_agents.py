@@ -1,14 +1,13 @@
 """Whole agents over the Gemini format, with a server that takes nothing amiss."""
 
 import asyncio
-from collections.abc import AsyncIterable
 from typing import Any
 
 import pytest
 
 from retinue import Agent, Image, tool
 from retinue.advisors import Memory
-from retinue.chains.events import AttemptDiscarded, Event, TextChunk, ThinkingChunk
+from retinue.chains.events import AttemptDiscarded, Event, ThinkingChunk
 from retinue.chains.settings import Settings
 from retinue.errors import ModelError
 from retinue.messages import Thinking, Usage
@@ -17,43 +16,21 @@ from retinue.models.base import ModelRetry
 from retinue.models.gemini.messages import UNSIGNED
 from retinue.stores import InMemory
 from tests.models import vendor as responses
+from tests.models.calling import BOTH
 from tests.models.gemini_rig import KEY, MODEL, Step, Vendor, answer, asks, says, thinks, vendor
+from tests.models.talking import PNG, read, talk, text_of, weather
 
-PNG = b"\x89PNG\r\n\x1a\n"
 CODE = {"executableCode": {"language": "PYTHON", "code": "1"}}
 RAN = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}}
-
-
-@tool
-def weather(city: str) -> str:
-    """The weather now."""
-    return f"sunny in {city}"
 
 
 def model_of(at: Vendor, **options: Any) -> Gemini:
     return Gemini(MODEL, base_url=at.url, api_key=KEY, **options)
 
 
-async def talk(agent: Agent, question: str, *, stream: bool, **options: Any) -> str:
-    """One turn; a stream shows what is returned."""
-    if not stream:
-        return (await agent.run(question, **options)).text
-    turn = agent.stream(question, **options)
-    shown: list[str] = []
-    async for event in turn:
-        if isinstance(event, TextChunk):
-            shown.append(event.text)
-    text = (await turn.result()).text
-    assert "".join(shown).endswith(text)
-    return text
-
-
 def kinds(turn: dict[str, Any]) -> list[str]:
     """The fields of the parts of a turn."""
     return ["+".join(sorted(part)) for part in turn["parts"]]
-
-
-BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 
 
 @BOTH
@@ -74,9 +51,11 @@ async def test_a_loop_of_many_rounds_and_the_turns_after_it_are_taken_by_a_stric
         agent = Agent(
             model_of(at), tools=[weather], advisors=[Memory(InMemory())], instructions="Be brief."
         )
-        assert await talk(agent, "Weather?", stream=stream, conversation="c") == "Sunny."
-        assert await talk(agent, "Thanks", stream=stream, conversation="c") == "You are welcome."
-        assert await talk(agent, "Bye", stream=stream, conversation="c") == "Bye."
+        assert (await talk(agent, "Weather?", stream=stream, conversation="c")).text == "Sunny."
+        assert (
+            await talk(agent, "Thanks", stream=stream, conversation="c")
+        ).text == "You are welcome."
+        assert (await talk(agent, "Bye", stream=stream, conversation="c")).text == "Bye."
     assert at.refusals == []
     assert len(at.requests) == 5
     told = {"parts": [{"text": "Be brief."}]}
@@ -98,10 +77,12 @@ async def test_every_signature_goes_back_to_its_place_also_from_the_store(stream
     store = InMemory()
     async with vendor(*steps) as at:
         agent = Agent(model_of(at), tools=[weather], advisors=[Memory(store)])
-        assert await talk(agent, "Weather?", stream=stream, conversation="c") == "Sunny, one."
+        assert (
+            await talk(agent, "Weather?", stream=stream, conversation="c")
+        ).text == "Sunny, one."
         # Another process, so to say: nothing is left but what the store holds.
         again = Agent(model_of(at), tools=[weather], advisors=[Memory(store)])
-        assert await talk(again, "Thanks", stream=stream, conversation="c") == "Bye."
+        assert (await talk(again, "Thanks", stream=stream, conversation="c")).text == "Bye."
     assert at.refusals == []
     _, first, _, second, _ = at.contents()
     signed = "thoughtSignature"
@@ -209,7 +190,7 @@ async def test_a_turn_cancelled_in_mid_answer_leaves_a_log_that_a_strict_server_
     async with vendor(held, answer(says("Fine."))) as at:
         agent = Agent(model_of(at), tools=[weather], advisors=[Memory(InMemory())])
         turn = agent.stream("Weather?", conversation="c")
-        reading = asyncio.create_task(_read(turn, []))
+        reading = asyncio.create_task(read(turn, []))
         async with asyncio.timeout(5):
             await at.holding.wait()
             turn.cancel("Never mind.")
@@ -220,19 +201,14 @@ async def test_a_turn_cancelled_in_mid_answer_leaves_a_log_that_a_strict_server_
     assert at.refusals == []
 
 
-async def _read(turn: AsyncIterable[Event], seen: list[Event]) -> None:
-    async for event in turn:
-        seen.append(event)
-
-
 @pytest.mark.rule("R-FAIL-2")
 @pytest.mark.behaviour("B-ST-12", "B-ST-2")
 async def test_an_error_in_mid_stream_keeps_the_partial_text_and_the_words_of_the_vendor() -> None:
     async with vendor(answer(says("Half of an answer"), error=2)) as at:
         seen: list[Event] = []
         with pytest.raises(ModelError, match="It broke"):
-            await _read(Agent(model_of(at)).stream("Go"), seen)
-    assert "".join(e.text for e in seen if isinstance(e, TextChunk)) == "Half of an"
+            await read(Agent(model_of(at)).stream("Go"), seen)
+    assert text_of(seen) == "Half of an"
     assert not any(isinstance(event, AttemptDiscarded) for event in seen)
     assert len(at.requests) == 1
 
@@ -246,7 +222,7 @@ async def test_a_refusal_for_the_moment_and_a_call_that_cannot_be_read_are_tried
              answer(says("Fine."))]  # fmt: skip
     async with vendor(*steps) as at:
         agent = Agent(model_of(at), retry=ModelRetry(attempts=4, base=0.001))
-        assert await talk(agent, "Go", stream=stream) == "Fine."
+        assert (await talk(agent, "Go", stream=stream)).text == "Fine."
     assert len(at.requests) == 4
 
 

@@ -56,6 +56,16 @@ def test_azure_is_found_by_its_endpoint(monkeypatch: pytest.MonkeyPatch) -> None
     assert "my.openai.azure.invalid" in repr(OpenAI("m", gateway="azure", api_key="sk-something"))
 
 
+def test_an_address_of_the_environment_that_cannot_be_one_is_told_by_its_variable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for address in ("localhost:8000", "http://[::1", "http://me:pass@x.invalid"):
+        monkeypatch.setenv("OPENAI_BASE_URL", address)
+        with pytest.raises(ConfigError, match=r"^OPENAI_BASE_URL ") as caught:
+            OpenAI("m", api_key="sk-something")
+        assert "pass@" not in str(caught.value)
+
+
 def test_a_server_of_ones_own_needs_no_key_and_gets_none_of_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

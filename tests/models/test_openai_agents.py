@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from retinue import Agent, File, Image, Limits, Settings, events, tool
+from retinue import Agent, File, Image, Limits, Settings, tool
 from retinue.advisors import Memory
 from retinue.messages import assistant, user
 from retinue.models import OpenAI
 from retinue.stores import InMemory, SQLite, Store
 from tests.models.anthropic_rig import requests
 from tests.models.calling import BOTH
+from tests.models.talking import PNG, photo, talk, weather
 from tests.stores.children import child
 
-PNG = b"\x89PNG\r\n\x1a\n" + bytes(8)
 PDF = b"%PDF-1.7"
 MODELS = pytest.mark.parametrize("model", ["gpt-4o", "gpt-5-mini"])
 CITIES = [{"name": "weather", "args": {"city": city}} for city in ("Oslo", "Paris")]
@@ -25,39 +25,10 @@ ASKS = {"text": "I look.", "tools": CITIES}
 STYLES = ["normal", "interleaved", "same_id", "new_ids", "whole", "zero_index", "no_index"]
 
 
-@tool
-def weather(city: str) -> str:
-    """The weather now."""
-    if city == "Atlantis":
-        raise ValueError("no such city")
-    return f"sunny in {city}"
-
-
-@tool
-def photo(city: str) -> list[Any]:
-    """A picture."""
-    return [f"{city} from above", Image(data=PNG)]
-
-
 def gpt(rig: Any, session: str, model: str = "gpt-4o") -> OpenAI:
     """A model that the fake provider plays."""
     options = {"api_key": rig.key, "gateway": "openai", "timeout": 5.0}
     return OpenAI(model, base_url=rig.openai(session), **options)
-
-
-async def talk(agent: Agent, question: Any, *, stream: bool = False, **rest: Any) -> Any:
-    """One turn; where it is read as a stream, what was shown is what is returned."""
-    if not stream:
-        return await agent.run(question, **rest)
-    shown: list[str] = []
-    turn = agent.stream(question, **rest)
-    async with turn:
-        async for event in turn:
-            if isinstance(event, events.TextChunk):
-                shown.append(event.text)
-    result = await turn.result()
-    assert "".join(shown).endswith(result.text)
-    return result
 
 
 def roles(entry: dict[str, Any]) -> str:

@@ -17,6 +17,7 @@ from retinue.messages import (
     UsageDelta,
 )
 from retinue.models.base import Model
+from retinue.models.capabilities import Capabilities
 from retinue.models.prompted import PromptedTools
 from retinue.models.scripted import Say, Scripted
 from retinue.tools import Tool, tool
@@ -327,6 +328,19 @@ async def test_a_choice_that_was_not_on_offer_breaks_the_call(picked: str) -> No
     inner = Scripted(f'{{"action": {picked}}}')
     with pytest.raises(ModelBroken, match="answer, forecast"):
         await answer(PromptedTools(inner), chat("Oslo", tools=(forecast,)))
+
+
+@pytest.mark.parametrize(
+    ("thinking", "given", "most"),
+    [(False, None, 256), (None, None, 256), (None, 8_000, 8_000), (True, None, None)],
+)
+async def test_a_model_that_thinks_has_room_for_it_before_it_chooses(
+    thinking: bool | None, given: int | None, most: int | None
+) -> None:
+    inner = Scripted(act("answer"), "Hi", capabilities=Capabilities(thinking=thinking))
+    request = chat("Hi", tools=(forecast,), settings=settings(max_tokens=given))
+    await answer(PromptedTools(inner), request)
+    assert [r.settings.max_tokens for r in inner.requests] == [most, given]
 
 
 async def test_a_choice_is_not_bound_by_the_length_of_the_answer() -> None:

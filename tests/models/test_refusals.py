@@ -3,11 +3,20 @@
 What holds for every vendor is in the contract of models.
 """
 
+import json
 from typing import Any
 
 import pytest
 
 from retinue.errors import ModelOverloaded, ModelRefused, classify
+from retinue.models.failures import Peer, of_status
+from retinue.testing.dialects import (
+    AnthropicMessages,
+    ChatCompletions,
+    GeminiContent,
+    OpenAIResponses,
+)
+from retinue.testing.vendor import Dialect
 from tests.models.calling import BOTH, TEXT, ask, failure, model_of
 
 STATUS = {
@@ -46,6 +55,45 @@ async def test_a_refusal_says_who_what_and_what_to_do(
     assert f"HTTP {status}" in text
     assert words in text
     assert text.endswith(".")
+
+
+@pytest.mark.rule("R-FAIL-3")
+@pytest.mark.parametrize(
+    ("status", "said", "advice"),
+    [
+        (400, "This model's maximum context length is 8192 tokens.", "Send fewer messages"),
+        (400, "Input is too long for requested model.", "Send fewer messages"),
+        (422, "Prompt contains 40000 tokens and exceeds the maximum of 32768", "Send fewer"),
+        (400, "Invalid 'metadata': string too long.", "Change the request"),
+        (429, "Request too large on tokens per min: the context is too long", "Ask less often"),
+    ],
+)
+def test_a_prompt_that_is_too_long_is_told_what_makes_it_shorter(
+    status: int, said: str, advice: str
+) -> None:
+    body = json.dumps({"error": {"message": said}}).encode()
+    error = of_status(Peer("shed", "127.0.0.1", "m", "SHED_KEY"), status, {}, body)
+    assert said.rstrip(".") in str(error)
+    assert advice in str(error).rpartition(said.rstrip("."))[2]
+
+
+@pytest.mark.rule("R-FAIL-3")
+@pytest.mark.parametrize(
+    "dialect", [ChatCompletions, OpenAIResponses, AnthropicMessages, GeminiContent]
+)
+def test_every_vendor_is_understood_when_it_finds_a_prompt_too_long(dialect: type[Dialect]) -> None:
+    refusal = dialect().refusals["context"]
+    error = of_status(Peer("shed", "127.0.0.1", "m", "SHED_KEY"), refusal.status, {}, refusal.body)
+    assert "longer context" in str(error)
+    assert type(error) is ModelRefused
+    assert classify(error) == "semantic"
+
+
+@pytest.mark.parametrize("body", [b"[" * 60_000, b'{"error":' * 9_000])
+def test_an_error_that_is_nested_without_end_is_told_all_the_same(body: bytes) -> None:
+    error = of_status(Peer("shed", "127.0.0.1", "m", "SHED_KEY"), 500, {}, body)
+    assert type(error) is ModelOverloaded
+    assert len(str(error)) < 1_000
 
 
 @pytest.mark.behaviour("B-ST-7")

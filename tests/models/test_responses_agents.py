@@ -1,50 +1,28 @@
 """Whole agents over the Responses format, with a server that takes nothing amiss."""
 
 import asyncio
-from collections.abc import AsyncIterable
 from typing import Any
 
 import pytest
 
 from retinue import Agent, Image, tool
 from retinue.advisors import Memory
-from retinue.chains.events import AttemptDiscarded, Event, TextChunk, ThinkingChunk
+from retinue.chains.events import AttemptDiscarded, Event, ThinkingChunk
 from retinue.chains.settings import Settings
 from retinue.errors import ModelError
 from retinue.messages import Thinking, Usage
 from retinue.models import Responses
 from retinue.models.base import ModelRetry
 from retinue.stores import InMemory
+from tests.models.calling import BOTH
+from tests.models.talking import PNG, read, talk, text_of, weather
 from tests.models.vendor import KEY, MODEL, Step, Vendor, answer, asks, says, thinks, vendor
-
-PNG = b"\x89PNG\r\n\x1a\n"
-
-
-@tool
-def weather(city: str) -> str:
-    """The weather now."""
-    return f"sunny in {city}"
 
 
 def model_of(at: Vendor, **options: Any) -> Responses:
     return Responses(MODEL, base_url=at.url, api_key=KEY, gateway="openai", **options)
 
 
-async def talk(agent: Agent, question: str, *, stream: bool, **options: Any) -> str:
-    """One turn; a stream shows what is returned."""
-    if not stream:
-        return (await agent.run(question, **options)).text
-    turn = agent.stream(question, **options)
-    shown: list[str] = []
-    async for event in turn:
-        if isinstance(event, TextChunk):
-            shown.append(event.text)
-    text = (await turn.result()).text
-    assert "".join(shown).endswith(text)
-    return text
-
-
-BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 STORING = pytest.mark.parametrize(
     "options",
     [{}, {"store": True}, {"store": True, "previous_response_id": True}],
@@ -72,9 +50,11 @@ async def test_a_loop_of_many_rounds_and_the_turn_after_it_are_taken_by_a_strict
             model_of(at, **options), tools=[weather], advisors=[Memory(InMemory())],
             instructions="Be brief.",
         )  # fmt: skip
-        assert await talk(agent, "Weather?", stream=stream, conversation="c") == "Sunny."
-        assert await talk(agent, "Thanks", stream=stream, conversation="c") == "You are welcome."
-        assert await talk(agent, "Bye", stream=stream, conversation="c") == "Bye."
+        assert (await talk(agent, "Weather?", stream=stream, conversation="c")).text == "Sunny."
+        assert (
+            await talk(agent, "Thanks", stream=stream, conversation="c")
+        ).text == "You are welcome."
+        assert (await talk(agent, "Bye", stream=stream, conversation="c")).text == "Bye."
     assert at.refusals == []
     assert len(at.requests) == 5
     assert all(request.body["instructions"] == "Be brief." for request in at.requests)
@@ -196,7 +176,7 @@ async def test_a_turn_cancelled_in_mid_answer_leaves_a_log_that_a_strict_server_
     async with vendor(held, answer(thinks(), says("Fine."))) as at:
         agent = Agent(model_of(at), tools=[weather], advisors=[Memory(InMemory())])
         turn = agent.stream("Weather?", conversation="c")
-        reading = asyncio.create_task(_read(turn, []))
+        reading = asyncio.create_task(read(turn, []))
         async with asyncio.timeout(5):
             await at.holding.wait()
             turn.cancel("Never mind.")
@@ -207,19 +187,14 @@ async def test_a_turn_cancelled_in_mid_answer_leaves_a_log_that_a_strict_server_
     assert at.refusals == []
 
 
-async def _read(turn: AsyncIterable[Event], seen: list[Event]) -> None:
-    async for event in turn:
-        seen.append(event)
-
-
 @pytest.mark.rule("R-FAIL-2")
 @pytest.mark.behaviour("B-ST-12", "B-ST-2")
 async def test_an_error_in_mid_stream_keeps_the_partial_text_and_the_words_of_the_vendor() -> None:
     async with vendor(answer(says("Half of an answer"), error=5)) as at:
         seen: list[Event] = []
         with pytest.raises(ModelError, match="It broke"):
-            await _read(Agent(model_of(at)).stream("Go"), seen)
-    assert "".join(e.text for e in seen if isinstance(e, TextChunk)) == "Half of an"
+            await read(Agent(model_of(at)).stream("Go"), seen)
+    assert text_of(seen) == "Half of an"
     assert not any(isinstance(event, AttemptDiscarded) for event in seen)
     assert len(at.requests) == 1
 

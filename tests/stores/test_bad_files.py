@@ -162,6 +162,21 @@ async def test_a_disk_that_is_full(tmp_path: Path) -> None:
     await store.close()
 
 
+async def test_neither_the_error_nor_its_causes_repeat_what_is_stored(tmp_path: Path) -> None:
+    path = tmp_path / "chats.db"
+    await fill(path)
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        other.execute("ALTER TABLE retinue_entries DROP COLUMN body")
+    store = SQLite(path)
+    with pytest.raises(StoreError) as caught:
+        await store.append("c", [user("my card is 1234")], turn="t")
+    await store.close()
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert "1234" not in str(error)
+        error = error.__cause__
+
+
 async def test_the_cause_is_kept(tmp_path: Path) -> None:
     (tmp_path / "x.db").write_bytes(b"no database" * 100)
     with pytest.raises(StoreError) as caught:

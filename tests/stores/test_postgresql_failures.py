@@ -138,6 +138,11 @@ async def test_a_user_who_may_only_read(
     await reader.close()
 
 
+async def test_a_user_who_looks_for_tables_in_no_schema_that_is_there(server: str) -> None:
+    sentence = await failure(f"{server}?options=-csearch_path%3Dnowhere")
+    assert "no schema to make its tables in; give schema=..." in sentence
+
+
 async def test_a_database_that_cannot_hold_all_texts(
     server: str, schema: str, admin: Admin
 ) -> None:

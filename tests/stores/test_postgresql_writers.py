@@ -5,12 +5,15 @@ import contextlib
 import multiprocessing
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
+from typing import Any
 
+import psycopg
 import pytest
 
 from retinue.errors import StoreError
 from retinue.messages import user
 from retinue.stores import PostgreSQL
+from retinue.stores.sql.postgresql.locks import SessionLocks
 from retinue.testing.writing import Writer, soon
 from tests.stores import sessions
 from tests.stores.children import Child, child
@@ -172,6 +175,25 @@ async def test_two_names_of_one_server_keep_writers_apart(
     await other.close()
 
 
+async def test_two_users_who_find_the_tables_by_different_paths_are_kept_apart(
+    server: str, schema: str, admin: Admin
+) -> None:
+    for name in (schema, f"{schema}_of_ann"):
+        admin.execute(f"CREATE SCHEMA {name}".encode())
+    path = f"{server}?options=-csearch_path%3D"
+    bob = PostgreSQL(path + schema)
+    ann = PostgreSQL(f"{path}{schema}_of_ann,{schema}".replace("127.0.0.1", "localhost"))
+    try:
+        await bob.append("c", [user("hi")], turn="t")
+        assert len(await ann.tail("c")) == 1
+        async with bob.writing("c"):
+            assert await is_busy(ann)
+    finally:
+        await bob.close()
+        await ann.close()
+        admin.execute(f"DROP SCHEMA {schema}_of_ann CASCADE".encode())
+
+
 async def test_those_who_wait_keep_no_connection_and_no_call_waiting(
     server: str, schema: str, admin: Admin
 ) -> None:
@@ -218,6 +240,35 @@ async def test_a_holder_whose_connection_is_lost_is_told_and_holds_no_longer(
             assert await is_busy(store)
             assert len(await there.tail("c")) == 2
         await there.close()
+
+
+async def test_a_lock_that_went_while_its_connection_stayed_is_told_too(
+    server: str, schema: str
+) -> None:
+    # As behind a pooler that gives every statement another session.
+    opened: list[psycopg.Connection[Any]] = []
+
+    def connect() -> psycopg.Connection[Any]:
+        opened.append(psycopg.connect(server, autocommit=True))
+        return opened[0]
+
+    locks = SessionLocks(connect, lambda _: None, StoreError, schema)
+    assert await locks.take("c")
+    opened[0].execute("SELECT pg_advisory_unlock_all()")
+    with pytest.raises(StoreError):
+        await locks.free("c")
+    await locks.close()
+    assert opened[0].closed
+
+
+async def test_a_server_that_ends_idle_sessions_ends_none_that_holds_a_conversation(
+    server: str, schema: str, store: PostgreSQL
+) -> None:
+    there = PostgreSQL(f"{server}?options=-cidle_session_timeout%3D100", schema=schema)
+    async with there.writing("c"):
+        await asyncio.sleep(0.4)
+        assert await is_busy(store)
+    await there.close()
 
 
 async def test_an_error_in_the_turn_comes_before_a_lost_connection(

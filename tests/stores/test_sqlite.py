@@ -121,8 +121,8 @@ def test_a_path_that_cannot_be_is_refused(bad: str) -> None:
         SQLite(bad)
 
 
-@pytest.mark.parametrize("bad", [-1, float("nan"), float("inf")])
-def test_a_time_that_cannot_be_is_refused(bad: float) -> None:
+@pytest.mark.parametrize("bad", [-1, float("nan"), float("inf"), "5"])
+def test_a_time_that_cannot_be_is_refused(bad: Any) -> None:
     with pytest.raises(ConfigError, match="busy_timeout"):
         SQLite(":memory:", busy_timeout=bad)
 

@@ -66,12 +66,10 @@ def endpoint_of(
 
 
 def _base_url(row: Gateway, given: str | None) -> str:
-    base = given
-    if base is None and row.url_var is not None and (set_ := os.environ.get(row.url_var)):
-        base = set_.rstrip("/")
-        if not base.endswith(row.url_path):
-            base += row.url_path
-    base = base or row.base_url
+    if given is None and row.url_var is not None and (set_ := os.environ.get(row.url_var)):
+        base = check_address(set_, row.url_var)
+        return base if base.endswith(row.url_path) else base + row.url_path
+    base = given or row.base_url
     if base is None:
         place = f" or set {row.url_var}" if row.url_var else ""
         raise ConfigError(f"{row.name} has no address of its own; give base_url=...{place}.")

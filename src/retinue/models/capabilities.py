@@ -140,11 +140,19 @@ class Limits:
         takes: what it takes.
     """
 
-    __slots__ = ("_model", "_takes")
+    __slots__ = ("_barred", "_model", "_takes")
 
     def __init__(self, model: str, takes: Capabilities) -> None:
         self._model = model
         self._takes = takes
+        self._barred = [
+            name
+            for name, taken in (
+                ("temperature", takes.sampling), ("top_p", takes.sampling), ("seed", takes.seed),
+                ("stop", takes.stop),
+            )
+            if taken is False
+        ]  # fmt: skip
 
     @property
     def media(self) -> str:
@@ -158,13 +166,10 @@ class Limits:
         Raises:
             ConfigError: names the model, the setting and the way out.
         """
-        settings, takes = request.settings, self._takes
-        for name, taken in (
-            ("temperature", takes.sampling), ("top_p", takes.sampling), ("seed", takes.seed),
-            ("stop", takes.stop),
-        ):  # fmt: skip
+        settings = request.settings
+        for name in self._barred:
             value = getattr(settings, name)
-            if taken is False and value not in (None, ()):
+            if value not in (None, ()):
                 raise self._refused(name, f"leave {name}={value!r} out")
         if settings.max_tokens is not None:
             self._check_length(settings.max_tokens)
@@ -191,8 +196,6 @@ class Limits:
 
     def _check_length(self, wanted: int) -> None:
         most = self._takes.output
-        if wanted < 1:
-            raise ConfigError(f"max_tokens must be 1 or more, not {wanted}.")
         if most is not None and wanted > most:
             raise ConfigError(
                 f"max_tokens={wanted} is more than {self._model} can write; it can write {most}."

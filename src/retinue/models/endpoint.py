@@ -4,6 +4,7 @@ It knows no format: the body comes in as bytes, and a decoder makes deltas of th
 are the models of each vendor, below it `transport`.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
@@ -15,8 +16,11 @@ from retinue.models import failures, sse, transport
 from retinue.models.base import Send
 from retinue.models.failures import Peer
 from retinue.models.sse import Event
+from retinue.tools.options import is_positive
 
 _SECRET_HEADERS: Final = ("auth", "key", "token", "secret", "cookie")
+_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE: Final = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]*")
 
 
 class Decoder(Protocol):
@@ -44,6 +48,9 @@ class Endpoint:
         url: where requests go.
         headers: what every request carries, beside the content type.
         timeout: seconds without a byte before a call fails; 120 by default.
+
+    Raises:
+        ConfigError: a header cannot be one.
     """
 
     __slots__ = ("_headers", "_timeout", "peer", "url")
@@ -51,6 +58,7 @@ class Endpoint:
     def __init__(
         self, peer: Peer, url: str, headers: Mapping[str, str], timeout: float | None = None
     ) -> None:
+        check_headers(headers)
         self.peer = peer.knowing(secrets_in(headers))
         self.url = url
         self._headers = {
@@ -82,10 +90,12 @@ class Endpoint:
             what the provider said besides.
 
         Raises:
+            ConfigError: a header of the request cannot be one.
             ModelError: the provider, or the way to it, is at fault.
         """
         headers, peer = self._headers, self.peer
         if settings.headers:
+            check_headers(settings.headers)
             headers = {**headers, **settings.headers}
             peer = peer.knowing(secrets_in(settings.headers))
         timeout = self._timeout if settings.timeout is None else settings.timeout
@@ -95,9 +105,10 @@ class Endpoint:
                 raise failures.of_status(
                     peer, reply.status, reply.headers, await reply.read_error()
                 )
-            if reply.media_type == "text/html":
+            media_type = reply.media_type
+            if media_type == "text/html":
                 raise failures.web_page(peer, await reply.read_error())
-            if _is_stream(reply.media_type, stream):
+            if _is_stream(media_type, stream):
                 meta = await _read_stream(reply, decoder(peer, False), send)
             else:
                 meta = await _read_whole(reply, decoder(peer, True), send)
@@ -153,12 +164,16 @@ def check_model(name: str, timeout: float | None, *, example: str) -> None:
     """
     if not name or name != name.strip():
         raise ConfigError(f"{name!r} is no model name; give one such as {example!r}.")
-    if timeout is not None and not timeout > 0:
-        raise ConfigError(f"timeout must be a number of seconds above 0, not {timeout!r}.")
+    if timeout is not None and not is_positive(timeout):
+        raise ConfigError(f"timeout must be a finite number of seconds above 0, not {timeout!r}.")
 
 
-def check_address(base: str) -> str:
+def check_address(base: str, whence: str = "base_url") -> str:
     """The base URL without a slash at its end.
+
+    Args:
+        base: what was given.
+        whence: the argument, or the environment variable, that held it.
 
     Raises:
         ConfigError: it is none, or holds a password.
@@ -167,14 +182,14 @@ def check_address(base: str) -> str:
         parts = urlsplit(base)
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:  # a port that is no number, a bracket that is not closed
-        raise ConfigError("base_url is no URL; it must look like 'https://host/v1'.") from None
+        raise ConfigError(f"{whence} is no URL; it must look like 'https://host/v1'.") from None
     if not usable or parts.query:
         raise ConfigError(
-            f"base_url must look like 'https://host/v1', not scheme {parts.scheme!r}, host"
+            f"{whence} must look like 'https://host/v1', not scheme {parts.scheme!r}, host"
             f" {parts.hostname!r}{', with a query' if parts.query else ''}."
         )
     if "@" in parts.netloc:
-        raise ConfigError("base_url must not hold a user or a password; give headers=... instead.")
+        raise ConfigError(f"{whence} must not hold a user or a password; give headers=... instead.")
     return base.rstrip("/")
 
 
@@ -199,6 +214,20 @@ def check_key(provider: str, key: str | None) -> str | None:
     if key and not (key.isascii() and key.isprintable()):
         raise ConfigError(f"The key for {provider} holds characters that no key has; check it.")
     return key or None
+
+
+def check_headers(headers: Mapping[str, str]) -> None:
+    """Refuses headers that HTTP cannot carry. Their values are not shown: they may be secret.
+
+    Raises:
+        ConfigError: names the header.
+    """
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+            raise ConfigError(
+                f"The header {name!r} cannot be sent; give a name of letters, digits and hyphens,"
+                " and a value of one line."
+            )
 
 
 def secrets_in(headers: Mapping[str, str]) -> Iterable[str]:

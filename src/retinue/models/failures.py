@@ -13,7 +13,13 @@ from typing import Any, Final
 
 import msgspec
 
-from retinue.errors import ModelBroken, ModelError, ModelOverloaded, ModelRefused
+from retinue.errors import (
+    ModelBroken,
+    ModelError,
+    ModelOverloaded,
+    ModelRefused,
+    ModelUnreachable,
+)
 from retinue.models.loose import a_list, a_text, an_object
 
 SHORTEST_SECRET: Final = 8
@@ -21,6 +27,8 @@ SHORTEST_SECRET: Final = 8
 
 LONGEST_QUOTE: Final = 500
 """Characters of a provider's message that are kept."""
+
+_SHOWN: Final = 200  # bytes of a broken answer that an error quotes
 
 _Meaning = tuple[type[ModelError], str, str]
 
@@ -48,6 +56,17 @@ _FAILED: Final = (ModelOverloaded, "failed", "Try again later.")
 _UNKNOWN: Final = (ModelBroken, "failed", "Try again.")
 _FOR_A_PERSON: Final = (STATUS[401], STATUS[402], STATUS[403])
 
+_TOO_LONG: Final = (
+    ModelRefused,
+    "finds the prompt too long",
+    "Send fewer messages, as Memory does with a window, ask for fewer max_tokens, or use a model"
+    " with a longer context.",
+)
+
+_OVER_CONTEXT: Final = re.compile(
+    r"context.?(length|window|size)|(prompt|input) is too long"
+    r"|(prompt|input)\b.*\btokens?\b.*\bexceeds"
+)
 _OUT_OF_CREDIT: Final = re.compile(
     r"insufficient.?(quota|balance|credit)|billing_hard_limit|credit balance is too low"
 )
@@ -139,6 +158,8 @@ def _meaning(status: int | None, said: str, word: str) -> _Meaning:
         return _UNKNOWN
     if 300 <= status < 400:
         return _REDIRECTED
+    if status in (400, 413, 422) and _OVER_CONTEXT.search(f"{word} {said.lower()}"):
+        return _TOO_LONG
     return STATUS.get(status, _FAILED if status >= 500 else _REFUSED)
 
 
@@ -168,6 +189,18 @@ def broken(peer: Peer, what: str, shown: bytes | str = b"") -> ModelBroken:
     """An answer that is none. `what` goes on from the provider's name; `shown` is quoted."""
     text = shown.decode("utf-8", "replace") if isinstance(shown, bytes) else shown
     return ModelBroken(f"{peer} {what}{_quoted(peer, text)}")
+
+
+def no_answer(peer: Peer, why: Exception | str, shown: bytes) -> ModelBroken:
+    """What came and is no answer in the format; its beginning is quoted."""
+    return broken(peer, f"sent what is no answer ({why})", shown[:_SHOWN])
+
+
+def cut_short(peer: Peer, *, begun: bool) -> ModelError:
+    """A stream that ended before its end. One of which nothing came may be asked for again."""
+    if begun:
+        return broken(peer, "stopped in the middle of its answer; ask again")
+    return ModelUnreachable(f"{peer} ended the stream before its answer. Try again.")
 
 
 def web_page(peer: Peer, page: bytes) -> ModelBroken:
@@ -216,7 +249,7 @@ def _message(body: bytes) -> tuple[str, str]:
     """The message in an error's body, and its type and code as one word."""
     try:
         return _said(msgspec.json.decode(body))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         text = body.decode("utf-8", "replace").strip()
         return (_title(text), "") if text.startswith("<") else (text, "")
 

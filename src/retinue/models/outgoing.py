@@ -4,15 +4,17 @@ import base64
 import hashlib
 import json
 import logging
+import mimetypes
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import msgspec
 
 from retinue.chains.output import Output
 from retinue.errors import ConfigError
-from retinue.messages import Content, File, Image
+from retinue.messages import Content, File, Image, Message, Text, ToolResult
+from retinue.models.loose import UNREADABLE
 from retinue.tools import Tool
 from retinue.tools.tool import ToolSpec
 
@@ -40,7 +42,7 @@ def as_object(text: str) -> dict[str, Any] | None:
     """The JSON object that the text is, or None if it is something else."""
     try:
         value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError):
+    except (*UNREADABLE, UnicodeEncodeError):
         return None
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
@@ -58,6 +60,37 @@ def hashed_id(call_id: str, length: int) -> str:
     return hashlib.sha256(call_id.encode("utf-8", "replace")).hexdigest()[:length]
 
 
+def misplaced(part: Any, role: str, provider: str) -> ConfigError:
+    """The error for a part that no message of this role can hold."""
+    return ConfigError(
+        f"A message of the role {role!r} cannot hold a part {type(part).__name__} for {provider}."
+    )
+
+
+def system_text(message: Message, provider: str) -> str:
+    """The text of a system message, empty if it is only white space.
+
+    Raises:
+        ConfigError: it holds something else than text.
+    """
+    for part in message.parts:
+        if type(part) is not Text:
+            raise misplaced(part, message.role, provider)
+    return message.text if message.text.strip() else ""
+
+
+def results_of(message: Message) -> Sequence[ToolResult]:
+    """The results in a message of the role "tool".
+
+    Raises:
+        ConfigError: there is none, or something else beside them.
+    """
+    results = message.tool_results
+    if not results or len(results) != len(message.parts):
+        raise ConfigError("A message of the role 'tool' holds tool results and nothing else.")
+    return results
+
+
 def left_out(part: Content, tool: str, why: ConfigError) -> None:
     """Warns the application that a model does not see a part of a tool's result.
 
@@ -69,12 +102,23 @@ def left_out(part: Content, tool: str, why: ConfigError) -> None:
 def data_uri(part: Image | File) -> str:
     """The data as a URL.
 
+    The first bytes of an image say what it is, whatever its media type claims: some vendors refuse
+    the wrong claim, and the default of `Image` is one.
+
     Raises:
         ConfigError: there is none.
     """
     if part.data is None:
         raise ConfigError(f"This {type(part).__name__} has neither data nor a URL; give it one.")
-    return f"data:{part.media_type};base64,{base64.b64encode(part.data).decode()}"
+    kind = part.media_type
+    if kind.startswith("image/"):
+        kind = image_type(part.data) or kind
+    return f"data:{kind};base64,{base64.b64encode(part.data).decode()}"
+
+
+def file_name(file: File) -> str:
+    """The name of the file, or one with the ending by which OpenAI knows what a file is."""
+    return file.name or f"file{mimetypes.guess_extension(file.media_type) or ''}"
 
 
 def image_type(data: bytes) -> str | None:
@@ -136,6 +180,8 @@ def check_extra(extra: Mapping[str, Any], own: Iterable[str]) -> None:
     for name in own:
         if name in extra:
             raise ConfigError(f"Settings(extra=...) cannot set {name!r}; the request decides it.")
+    if not isinstance(extra.get("tools", ()), list | tuple):
+        raise ConfigError("Settings(extra=...) has 'tools' that is no list; give a list of them.")
     for name, value in extra.items():
         try:
             to_json(value)

@@ -40,7 +40,8 @@ ANSWER: Final = "answer"
 """What a model picks to call no tool."""
 
 CHOICE_TOKENS: Final = 256
-"""Enough for any tool's name; an endpoint that ignores the schema is stopped here."""
+"""Enough for any tool's name. An endpoint that ignores the schema is stopped here, unless its model
+thinks first, or the settings give the answer more."""
 
 _WAY_OUT: Final = "Use a model that keeps to a schema, or one that has tools of its own."
 
@@ -147,7 +148,7 @@ class PromptedTools:
             f'You choose what to do next, as JSON {{"action": ...}}:\n{listed}',
             Output(schema, "choice"),
         )
-        settings = structs.replace(asked.settings, max_tokens=CHOICE_TOKENS)
+        settings = structs.replace(asked.settings, max_tokens=self._most(asked.settings.max_tokens))
         found = await inner.json(asked.with_(settings=settings), "the next action")
         picked = found.get("action")
         if not isinstance(picked, str) or picked not in options:
@@ -156,6 +157,12 @@ class PromptedTools:
                 f" {picked!r}. {_WAY_OUT}"
             )
         return None if picked == answer and choice == "auto" else picked
+
+    def _most(self, given: int | None) -> int | None:
+        """How many tokens a choice may take: thoughts count, and come before it."""
+        if given is None and self._capabilities.thinking:
+            return None
+        return max(CHOICE_TOKENS, given or 0)
 
     async def _fill(self, inner: "_Inner", request: ChatRequest, spec: ToolSpec) -> str:
         """The arguments of a call, as JSON text."""

@@ -2,20 +2,20 @@
 
 It knows nothing of what is sent. There is one session per event loop, for all models; it is
 opened at the first call, which is also when aiohttp is imported, and closed with the loop.
-Every error of the connection becomes a `ModelError` by the table at the end.
+What its errors mean stands in `connection_errors`.
 """
 
 import asyncio
 import atexit
-import io
 import socket
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 from weakref import WeakSet
 
-from retinue.errors import ConfigError, ModelBroken, ModelError, ModelTimeout, ModelUnreachable
+from retinue.errors import ModelError
+from retinue.models.connection_errors import is_stale, translated
 from retinue.models.failures import Peer
 from retinue.models.proxies import Proxy, proxy_of
 
@@ -30,7 +30,7 @@ SILENCE: Final = 120.0
 _KEPT: Final = 60.0  # seconds an idle connection is kept; tools run that long between two calls
 _FAREWELL: Final = 0.05  # seconds to wait for the end of a body whose last event has come
 _ERROR_BODY: Final = 65_536  # bytes of an error's body that are read
-_STREAMED_BODY: Final = 2**20  # bytes; aiohttp wants larger bodies as a file, to write in pieces
+_PIECE: Final = 65_536  # bytes of a body that asyncio takes whether or not they can go
 
 
 class Reply:
@@ -75,14 +75,17 @@ class Reply:
         try:
             return await self._content.readany()
         except Exception as error:
-            failure = _failure(self._peer, error, self._silence, self.answered)
+            failure = translated(
+                self._peer, error,
+                connect=CONNECT, silence=self._silence, answered=self.answered,
+            )  # fmt: skip
         raise failure
 
     async def read(self) -> bytes:
         """The rest of the body."""
         chunks: list[bytes] = []
-        while chunk := await self.chunk():
-            chunks.append(chunk)
+        while not self._content.at_eof():
+            chunks.append(await self.chunk())
         return b"".join(chunks)
 
     async def read_error(self) -> bytes:
@@ -151,24 +154,101 @@ async def _response(
     permit = proxy.headers if proxy is not None else None
     if permit and url.startswith("http:"):  # there is no tunnel that could carry it
         headers = {**headers, **permit}
+    send = _whole if len(body) <= _PIECE else _in_pieces
     while True:
         attempt = _Attempt()
         _running.set(attempt)
         try:
-            return await pool.session.post(
+            return await send(
+                pool.session,
                 url,
-                data=body if len(body) <= _STREAMED_BODY else io.BytesIO(body),
-                headers=headers,
-                timeout=_timeouts(silence),
+                headers,
+                body,
+                silence,
                 proxy=None if proxy is None else proxy.url,
                 proxy_headers=permit,
-                allow_redirects=False,  # a POST would become a GET, and take the key elsewhere
             )
         except Exception as error:
-            if attempt.reused and _is_stale(error):
+            if attempt.reused and is_stale(error):
                 continue
-            failure = _failure(peer, error, silence, answered=False)
+            failure = translated(peer, error, connect=CONNECT, silence=silence)
         raise failure
+
+
+def _whole(
+    session: "aiohttp.ClientSession",
+    url: str,
+    headers: Mapping[str, str],
+    body: "bytes | _Pieces",
+    silence: float,
+    **proxy: Any,
+) -> "Awaitable[aiohttp.ClientResponse]":
+    return session.post(
+        url,
+        data=body,
+        headers=headers,
+        timeout=_timeouts(silence),
+        allow_redirects=False,  # a POST would become a GET, and take the key elsewhere
+        **proxy,
+    )
+
+
+async def _in_pieces(
+    session: "aiohttp.ClientSession",
+    url: str,
+    headers: Mapping[str, str],
+    body: bytes,
+    silence: float,
+    **proxy: Any,
+) -> "aiohttp.ClientResponse":
+    """The same for a body that a vendor may take slowly, or not at all.
+
+    aiohttp counts the silence from the end of the body on, and would wait for that for ever.
+    """
+    import aiohttp
+
+    limit = asyncio.timeout(None)
+    pieces = _Pieces(body, silence, limit)
+    headers = {**headers, "Content-Length": str(len(body))}
+    try:
+        async with limit:
+            try:
+                return await _whole(session, url, headers, pieces, silence, **proxy)
+            finally:
+                pieces.answered = True
+    except TimeoutError as error:
+        if limit.expired():
+            raise aiohttp.SocketTimeoutError from error
+        raise
+
+
+class _Pieces:
+    """A body in pieces. With each that is taken, the next may take as long again.
+
+    Attributes:
+        answered: whether nobody waits any more; an answer may come before all was taken.
+    """
+
+    __slots__ = ("_body", "_limit", "_next", "_silence", "answered")
+
+    def __init__(self, body: bytes, silence: float, limit: asyncio.Timeout) -> None:
+        self._body = body
+        self._silence = silence
+        self._limit = limit
+        self._next = 0
+        self.answered = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        start = self._next
+        if start >= len(self._body):
+            raise StopAsyncIteration
+        if not self.answered:
+            self._limit.reschedule(asyncio.get_running_loop().time() + self._silence)
+        self._next = start + _PIECE
+        return self._body[start : self._next]
 
 
 async def close(user: object) -> None:
@@ -269,8 +349,7 @@ def _open_session() -> "aiohttp.ClientSession":
 def _forget_dead_loops() -> None:
     """Closes the sessions of loops that were closed without ending their generators."""
     for loop, pool in list(_pools.items()):
-        if loop.is_closed():
-            del _pools[loop]
+        if loop.is_closed() and _pools.pop(loop, None) is not None:  # or another thread does it
             # The loop runs no more, so closing goes as far as it can without waiting.
             closing = pool.session.close()
             try:
@@ -295,98 +374,3 @@ def _timeouts(silence: float) -> "aiohttp.ClientTimeout":
     import aiohttp
 
     return aiohttp.ClientTimeout(total=None, connect=CONNECT, sock_read=silence)
-
-
-def _is_stale(error: Exception) -> bool:
-    import aiohttp
-
-    return isinstance(
-        error,
-        (
-            aiohttp.ServerDisconnectedError,
-            aiohttp.ClientOSError,
-            aiohttp.ClientConnectionResetError,
-        ),
-    ) and not isinstance(error, aiohttp.ClientConnectorError)
-
-
-# -- errors -----------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=1)
-def _table() -> tuple[tuple[type[Exception], type[Exception], str, bool], ...]:
-    """Foreign errors, the first that fits counts: the class, ours, the words, may it help again?"""
-    import aiohttp
-
-    network = "Check the network and base_url."
-    return (
-        (aiohttp.ConnectionTimeoutError, ModelUnreachable,
-         f"gave no connection within {CONNECT:g} s. {network}", True),
-        (aiohttp.SocketTimeoutError, ModelTimeout,
-         "sent nothing for {timeout:g} s. Wait longer with Settings(timeout=...).", True),
-        (aiohttp.ClientConnectorDNSError, ModelUnreachable,
-         f"has a name that cannot be looked up: {{error}}. {network}", True),
-        (aiohttp.ClientConnectorCertificateError, ModelUnreachable,
-         "showed a certificate that is not trusted: {error}. Check base_url and the certificates"
-         " of this machine.", False),
-        (aiohttp.ClientProxyConnectionError, ModelUnreachable,
-         "cannot be reached through the proxy that the environment names: {error}. Check"
-         " HTTPS_PROXY and NO_PROXY.", True),
-        (aiohttp.ClientHttpProxyError, ModelUnreachable,
-         "cannot be reached: the proxy refuses: {error}. Check HTTPS_PROXY and NO_PROXY.", False),
-        (aiohttp.ClientConnectorError, ModelUnreachable,
-         f"cannot be reached: {{error}}. {network}", True),
-        (aiohttp.InvalidURL, ConfigError, "has no valid URL. Check base_url.", False),
-        (aiohttp.ClientResponseError, ModelBroken, "sent no HTTP answer: {error}.", False),
-    )  # fmt: skip
-
-
-def _failure(peer: Peer, error: Exception, silence: float, answered: bool) -> Exception:
-    """Our error for a foreign one, or the foreign one if it is no fault of the way.
-
-    It is raised outside the `except`, and has no cause where the foreign error holds the headers
-    that were sent: the key is among them.
-    """
-    import aiohttp
-
-    meaning = _meaning(error, answered)
-    if meaning is None:
-        return error
-    ours, words, again = meaning
-    text = words.format(peer=peer, timeout=silence, error=_words(error))
-    known = ours(peer.mask(text))
-    if isinstance(known, ModelError) and known.retryable and not again:
-        known.failure = "environment"
-    known.__cause__ = None if isinstance(error, aiohttp.ClientResponseError) else error
-    return known
-
-
-def _meaning(error: Exception, answered: bool) -> tuple[type[Exception], str, bool] | None:
-    """Our class for a foreign error, the words, and whether the same call may help later."""
-    import aiohttp
-
-    for foreign, ours, words, again in _table():
-        if isinstance(error, foreign):
-            return ours, f"{{peer}} {words}", again
-    if isinstance(error, aiohttp.ClientPayloadError) and "decode" in str(error).lower():
-        return ModelBroken, "{peer} sent a body that cannot be unpacked: {error}.", False
-    if not isinstance(error, (aiohttp.ClientError, OSError)):
-        return None
-    if answered:
-        words = "The connection to {peer} broke in the middle of the answer: {error}. Ask again."
-        return ModelBroken, words, False
-    words = "The connection to {peer} broke before an answer began: {error}. Check the network."
-    return ModelUnreachable, words, True
-
-
-def _words(error: Exception) -> str:
-    import aiohttp
-
-    if isinstance(error, aiohttp.ClientHttpProxyError):
-        text = f"HTTP {error.status} {error.message}"
-    elif isinstance(error, aiohttp.ClientResponseError):
-        text = error.message  # its status is made up
-    else:
-        inner = getattr(error, "os_error", None) or error
-        text = getattr(inner, "strerror", None) or str(inner)
-    return " ".join(text.split()).rstrip(".") or type(error).__name__

@@ -12,8 +12,11 @@ from msgspec import Struct
 
 from retinue.messages import Message
 
-EntryState = Literal["", "unanswered", "superseded"]
-"""Facts of the log about a message. "" is sent in later turns; the others are kept, not sent."""
+EntryState = Literal["", "unanswered", "superseded", "summary"]
+"""Facts of the log about a message. "" is sent in later turns; the others are kept, not sent.
+
+"summary" is no message of the transcript: it may be sent in the place of those before it.
+"""
 
 
 class Everyone(Enum):

@@ -71,6 +71,11 @@ def check_limit(limit: int | None) -> int:
     return min(limit, _FAR)
 
 
+def is_between(value: object, least: float, most: float) -> bool:
+    """Whether it is a number, and neither below the one nor above the other."""
+    return isinstance(value, int | float) and type(value) is not bool and least <= value <= most
+
+
 def end_of(before: int | None) -> int:
     """The position that entries must stay below."""
     return _FAR if before is None else max(-_FAR, min(before, _FAR))

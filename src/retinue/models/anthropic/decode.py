@@ -17,7 +17,7 @@ from retinue.models import failures
 from retinue.models.anthropic.blocks import BlockDelta, Blocks
 from retinue.models.anthropic.usage import normal_usage
 from retinue.models.failures import Peer
-from retinue.models.loose import a_list, a_text, a_value, an_object, mended
+from retinue.models.loose import UNREADABLE, a_list, a_text, a_value, an_object, mended
 from retinue.models.sse import Event
 
 FINISH: Final = {
@@ -46,7 +46,7 @@ STATUS: Final = {
 
 _ENDING: Final = ("container", "stop_details", "stop_reason", "stop_sequence")
 _ASIDE: Final = ("container", "context_management", "stop_sequence")
-_SHOWN: Final = 200  # bytes of a broken answer that the error quotes
+_COUNTED: Final = ("iterations", "server_tool_use")  # beside tokens; the latter costs, too
 
 
 class _Event(Struct):
@@ -122,9 +122,7 @@ class Decoder:
         if not (self._begun or self._spoke):
             raise ModelUnreachable(f"{self._peer} sent no answer at all. Try again.")
         if not (self._whole or self.over or self._finish):
-            if self._spoke:
-                raise failures.broken(self._peer, "stopped in the middle of its answer; ask again")
-            raise ModelUnreachable(f"{self._peer} ended the stream before its answer. Try again.")
+            raise failures.cut_short(self._peer, begun=self._spoke)
         deltas = self._blocks.finish()
         if self._blocks.citations:
             self.meta["citations"] = self._blocks.citations
@@ -137,10 +135,10 @@ class Decoder:
     def _read(self, event: Event) -> _Event | None:
         try:
             return _event.decode(event.data)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             return self._read_odd(event, error)
 
-    def _read_odd(self, event: Event, error: msgspec.DecodeError) -> _Event | None:
+    def _read_odd(self, event: Event, error: Exception) -> _Event | None:
         """What is no event at first sight: bad characters, or no JSON."""
         data = event.data.strip()
         if data == b"[DONE]":  # not of this format, but some compatible servers send it
@@ -151,9 +149,7 @@ class Decoder:
             try:
                 return _event.decode(mended(data))
             except ValueError:
-                self._error = failures.broken(
-                    self._peer, f"sent what is no answer ({error})", data[:_SHOWN]
-                )
+                self._error = failures.no_answer(self._peer, error, data)
                 self.over = True
         return None
 
@@ -186,7 +182,7 @@ class Decoder:
         if message:
             self._fail(value)
         else:
-            self._error = failures.broken(self._peer, "sent what is no answer", data[:_SHOWN])
+            self._error = failures.no_answer(self._peer, "no object", data)
         return []
 
     def _fail(self, value: Any) -> None:
@@ -220,8 +216,9 @@ class Decoder:
 
     def _count(self, report: Mapping[str, Any]) -> list[Delta]:
         self._report |= {name: count for name, count in report.items() if count is not None}
-        if report.get("iterations"):
-            self.meta["iterations"] = report["iterations"]
+        for name in _COUNTED:
+            if report.get(name):
+                self.meta[name] = report[name]
         usage = normal_usage(self._report)
         if usage is None or usage == self._usage:
             return []

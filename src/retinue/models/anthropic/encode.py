@@ -14,14 +14,15 @@ from msgspec import Struct
 
 from retinue.chains.requests import ChatRequest
 from retinue.errors import ConfigError
-from retinue.messages import File, Message, ToolResult
+from retinue.messages import Message
 from retinue.models.anthropic.abilities import Abilities
 from retinue.models.anthropic.cache import Cache, is_marked, place_marks
 from retinue.models.anthropic.fields import Wishes
+from retinue.models.anthropic.messages import PAUSED, MessageEncoder
 from retinue.models.anthropic.schemas import native_form
 from retinue.models.anthropic.turns import Turn, conversation
 from retinue.models.capabilities import Limits
-from retinue.models.loose import a_list, an_object
+from retinue.models.loose import an_object
 from retinue.models.outgoing import EncodedTools, form_in_words, to_json
 from retinue.tools.tool import ToolSpec
 
@@ -51,13 +52,23 @@ class RequestEncoder:
         cache: what is marked for the vendor's cache.
     """
 
-    __slots__ = ("_abilities", "_cache", "_limits", "_model", "_name", "_tools", "_wishes")
+    __slots__ = (
+        "_abilities",
+        "_cache",
+        "_limits",
+        "_messages",
+        "_model",
+        "_name",
+        "_tools",
+        "_wishes",
+    )
 
     def __init__(self, model: str, abilities: Abilities, version: str, cache: Cache) -> None:
         self._name = model
         self._model = to_json(model)
         self._abilities = abilities
         self._limits = Limits(model, abilities)
+        self._messages = MessageEncoder(self._limits)
         self._cache: Cache = cache
         self._wishes = Wishes(model, abilities, version)
         self._tools = EncodedTools(_as_tool)
@@ -69,13 +80,11 @@ class RequestEncoder:
             ConfigError: the request asks for something that the model does not take.
         """
         self._limits.check(request)
-        if self._abilities.documents is False:
-            self._check_files(request.messages)
-        said = conversation(request.messages)
+        said = conversation(request.messages, self._messages)
         self._check_ending(request.messages, said.turns)
         fields = self._wishes.fields(request.settings, request.tools, said.turns)
         tools = self._tools.of(request.tools)
-        tools += [to_json(tool) for tool in a_list(fields.pop("tools", None))]
+        tools += [to_json(tool) for tool in fields.pop("tools", ())]
         if not tools and (gone := said.tools()):
             tools = [_stand_in(name) for name in gone]
             fields["tool_choice"] = {"type": "none"}
@@ -117,22 +126,15 @@ class RequestEncoder:
         pieces[-1] = b"]}"
         return b"".join(pieces)
 
-    def _check_files(self, messages: Sequence[Message]) -> None:
-        for message in messages:
-            for part in message.parts:
-                for held in part.parts if isinstance(part, ToolResult) else (part,):
-                    if isinstance(held, File):
-                        self._limits.check_part(held)
-
     def _check_ending(self, messages: Sequence[Message], turns: list[Turn]) -> None:
         if not turns:
             raise ConfigError(
                 "The request has no message with anything in it; give it a text, an image, a file"
                 " or a tool's result."
             )
-        if turns[-1].role == "user" or messages[-1].finish == "pause_turn":
+        if turns[-1].role == "user":
             return
-        if not self._abilities.prefill:
+        if not self._abilities.prefill and messages[-1].finish != PAUSED:
             raise ConfigError(
                 f"{self._name} does not go on from the beginning of an answer; the last message"
                 " must be the user's or a tool's result."

@@ -98,6 +98,11 @@ class Wishes:
         elif able.thinks_by == "adaptive":
             fields["thinking"] = {"type": "adaptive"}
         elif may_think(turns):
+            if effort not in BUDGETS:
+                raise ConfigError(
+                    f"{self._model} thinks with a budget, and effort={effort!r} names none; the"
+                    f" words are {', '.join(BUDGETS)}."
+                )
             budget = min(BUDGETS[effort], max_tokens - _LEAST)
             if budget < _LEAST:
                 raise ConfigError(

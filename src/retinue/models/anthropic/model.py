@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from retinue.chains.requests import ChatRequest
 from retinue.errors import ConfigError
-from retinue.models import transport
 from retinue.models.anthropic.abilities import NEWEST, Abilities, abilities_of
 from retinue.models.anthropic.cache import Cache, check_strategy
 from retinue.models.anthropic.decode import Decoder
 from retinue.models.anthropic.encode import RequestEncoder
 from retinue.models.anthropic.messages import PROVIDER
+from retinue.models.anthropic.pauses import AnswerInParts
 from retinue.models.base import Send
 from retinue.models.capabilities import UNKNOWN, Capabilities
 from retinue.models.endpoint import (
@@ -24,6 +24,7 @@ from retinue.models.endpoint import (
     missing_key,
 )
 from retinue.models.failures import Peer
+from retinue.models.hosted import Hosted
 
 BASE_URL: Final = "https://api.anthropic.com"
 URL_VAR: Final = "ANTHROPIC_BASE_URL"
@@ -32,7 +33,7 @@ KEY_VARS: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 _VERSION: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
-class Anthropic:
+class Anthropic(Hosted[Abilities]):
     """A Claude model at Anthropic, or at a server that speaks its Messages format.
 
     With `Settings(effort=...)` it thinks: as it finds right, or, if it is a model of 2025 or
@@ -43,6 +44,9 @@ class Anthropic:
     request refused where that has changed: a window cut it, instructions differ, a tool joined.
     The header "anthropic-beta: thinking-binding-controls-2026-08-01" and the field `thinking`
     with `{"block_binding": {"prefix_mismatch_behavior": "drop_block"}}` let such thoughts go.
+
+    An answer that the vendor pauses while tools of its own run is sent back to go on, and is one
+    answer all the same.
 
     Args:
         name: the model's name, such as "claude-sonnet-5-5".
@@ -79,55 +83,35 @@ class Anthropic:
         check_strategy(cache)
         if not _VERSION.fullmatch(version):
             raise ConfigError(f"version must be a date such as {NEWEST!r}, not {version!r}.")
-        self._name = name
         able = capabilities.over(abilities_of(name))
-        self._capabilities = able.at(version)
-        address = check_address(base_url or os.environ.get(URL_VAR) or BASE_URL)
+        address = check_address(
+            base_url or os.environ.get(URL_VAR) or BASE_URL, "base_url" if base_url else URL_VAR
+        )
         key = _key(api_key, needed=base_url is None)
         where = " or ".join(KEY_VARS) if api_key is None else "api_key"
         peer = Peer(PROVIDER, host_of(address), name, where, [key] if key else [])
         said = {"anthropic-version": version, **_key_header(key, version), **(headers or {})}
-        self._endpoint = Endpoint(peer, _messages_url(address), said, timeout)
+        endpoint = Endpoint(peer, _messages_url(address), said, timeout)
+        super().__init__(name, PROVIDER, able.at(version), endpoint)
         self._encoder = RequestEncoder(name, able, version, cache)
 
-    @property
-    def name(self) -> str:
-        """The model's name at its provider."""
-        return self._name
-
-    @property
-    def provider(self) -> str:
-        """Always "anthropic"."""
-        return PROVIDER
-
-    @property
-    def url(self) -> str:
-        """Where its requests go."""
-        return self._endpoint.url
-
-    @property
-    def capabilities(self) -> Abilities:
-        """What it takes, as far as it is declared."""
-        return self._capabilities
-
-    def __repr__(self) -> str:
-        return f"Anthropic({self._name!r}, host={self._endpoint.peer.host!r})"
-
     async def generate(self, request: ChatRequest, send: Send) -> Mapping[str, Any] | None:
-        """Answers one request with deltas. See `Model`."""
-        body = self._encoder.encode(request)
-        return await self._endpoint.ask(
-            body.content,
-            request.settings,
-            send,
-            stream=body.stream,
-            decoder=Decoder,
-            user=self,
-        )
-
-    async def close(self) -> None:
-        """Lets go of the running loop's connections, if no other model uses them."""
-        await transport.close(self)
+        """Answers one request with deltas, in as many exchanges as it takes. See `Model`."""
+        answer = AnswerInParts(request, send)
+        while True:
+            body = self._encoder.encode(request)
+            said = await self._endpoint.ask(
+                body.content,
+                request.settings,
+                answer,
+                stream=body.stream,
+                decoder=Decoder,
+                user=self,
+            )
+            answer.note(said)
+            if not answer.is_paused:
+                return answer.meta
+            request = answer.sent_back()
 
 
 def _messages_url(address: str) -> str:

@@ -12,13 +12,13 @@ from msgspec import Struct
 
 from retinue.messages import Message
 from retinue.models.anthropic.messages import (
+    PAUSED,
+    PROVIDER,
     Encoded,
-    encode_message,
-    encoded,
+    MessageEncoder,
     sent_id,
-    system_text,
 )
-from retinue.models.outgoing import to_json
+from retinue.models.outgoing import system_text, to_json
 
 _OPENING: Final = Encoded(
     "user", blocks=(to_json({"type": "text", "text": "[The conversation begins here.]"}),)
@@ -84,27 +84,27 @@ class Conversation(Struct):
         return list(dict.fromkeys(name for message in said for name in message.tools))
 
 
-def conversation(messages: Sequence[Message]) -> Conversation:
+def conversation(messages: Sequence[Message], encoder: MessageEncoder) -> Conversation:
     """The messages as turns.
 
     Raises:
-        ConfigError: a message holds a part that the format does not take there.
+        ConfigError: a message holds a part that the model does not take there.
     """
     start = 0
     system: list[str] = []
     while start < len(messages) and messages[start].role == "system":
-        text = system_text(messages[start])
+        text = system_text(messages[start], PROVIDER)
         system += [text] if text else []
         start += 1
     turns: list[Turn] = []
     role = ""
-    ids = _Ids()
+    ids = _Ids(encoder)
     for message in messages[start:]:
-        said = encoded(message)
+        said = encoder.encoded(message)
         if said.calls or (said.results and ids.renamed):
             said = ids.told_apart(message, said)
-        if message is messages[-1] and message.finish == "pause_turn":
-            said = encode_message(message, paused=True)
+        if message is messages[-1] and message.finish == PAUSED:
+            said = encoder.encode(message, paused=True)
         if not (said.blocks or said.results):
             continue  # an empty message says nothing, and the vendor refuses it
         if said.role == role:
@@ -120,9 +120,10 @@ def conversation(messages: Sequence[Message]) -> Conversation:
 class _Ids:
     """Ids of calls so far. Some providers use one again in every round; this vendor may not."""
 
-    __slots__ = ("_seen", "renamed")
+    __slots__ = ("_encoder", "_seen", "renamed")
 
-    def __init__(self) -> None:
+    def __init__(self, encoder: MessageEncoder) -> None:
+        self._encoder = encoder
         self._seen: set[str] = set()
         self.renamed: dict[str, str] = {}  # of the calls whose results come next
 
@@ -131,10 +132,10 @@ class _Ids:
         if said.calls:
             self.renamed = {} if self._seen.isdisjoint(said.calls) else self._renamed(said)
             if self.renamed:
-                said = encode_message(message, self.renamed)
+                said = self._encoder.encode(message, self.renamed)
             self._seen.update(said.calls)
         elif any(sent_id(result.call_id) in self.renamed for result in message.tool_results):
-            said = encode_message(message, self.renamed)
+            said = self._encoder.encode(message, self.renamed)
         return said
 
     def _renamed(self, said: Encoded) -> dict[str, str]:

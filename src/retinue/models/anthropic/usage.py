@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from retinue.messages import Usage
-from retinue.models.loose import an_object
+from retinue.models.loose import a_count, an_object
 
 
 def normal_usage(report: Mapping[str, Any]) -> Usage | None:
@@ -12,10 +12,11 @@ def normal_usage(report: Mapping[str, Any]) -> Usage | None:
 
     The vendor counts the cached parts of a prompt apart; here the prompt is all of them.
     """
-    fresh = _count(report, "input_tokens")
-    read = _count(report, "cache_read_input_tokens")
-    written = _count(report, "cache_creation_input_tokens")
-    output = _count(report, "output_tokens")
+    fresh = a_count(report.get("input_tokens"))
+    read = a_count(report.get("cache_read_input_tokens"))
+    written = a_count(report.get("cache_creation_input_tokens"))
+    output = a_count(report.get("output_tokens"))
+    after = an_object(report.get("output_tokens_details"))
     if not (fresh or read or written or output):
         return None
     prompt = None if fresh is None else fresh + (read or 0) + (written or 0)
@@ -24,10 +25,5 @@ def normal_usage(report: Mapping[str, Any]) -> Usage | None:
         output=output,
         cache_read=read,
         cache_write=written,
-        reasoning=_count(an_object(report.get("output_tokens_details")), "thinking_tokens"),
+        reasoning=a_count(after.get("thinking_tokens")),
     )
-
-
-def _count(report: Mapping[str, Any], name: str) -> int | None:
-    value = report.get(name)
-    return value if type(value) is int and value >= 0 else None

@@ -1,7 +1,7 @@
 """Requests for the bridge: a `ChatRequest` in, what pydantic-ai is called with out. No I/O."""
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, get_args
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Self, get_args
 
 from msgspec import Struct
 
@@ -11,6 +11,7 @@ from retinue.errors import ConfigError
 from retinue.messages import Content, File, Image, Message, Text, Thinking, ToolCall, ToolResult
 from retinue.models.bridge.kept import calls_kept, thought_kept
 from retinue.models.capabilities import Capabilities, Limits, medium_of
+from retinue.models.endpoint import check_headers
 from retinue.models.openai.schemas import is_object, strict_form
 from retinue.models.outgoing import check_choice, check_extra, form_in_words, left_out, tool_name
 from retinue.models.transport import SILENCE
@@ -18,9 +19,13 @@ from retinue.tools.tool import ToolSpec
 
 if TYPE_CHECKING:
     from pydantic_ai import messages as theirs
+    from pydantic_ai.models import Model as Theirs
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.settings import ModelSettings
     from pydantic_ai.tools import ToolDefinition
+
+_OURS: Final = {"stop_sequences": "stop", "extra_headers": "headers", "extra_body": "extra"}
+"""Settings that pydantic-ai knows by another name."""
 
 _OWN: Final = ("messages", "model", "stream")  # what `Settings.extra` must not set
 
@@ -38,6 +43,30 @@ class Call(Struct, frozen=True):
     parameters: "ModelRequestParameters"
     timeout: float
     media: Sequence[str]
+
+
+class Abilities(Struct, frozen=True):
+    """What pydantic-ai says that it can do at one model.
+
+    Attributes:
+        thinks: whether it has a field for effort.
+        holds_to_schema: whether it can hold the model to a schema.
+        leaves_out: the settings that it drops without an error, by its names for them.
+    """
+
+    thinks: bool = False
+    holds_to_schema: bool = False
+    leaves_out: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, model: "Theirs") -> Self:
+        """Those of a model of pydantic-ai."""
+        profile: Mapping[str, Any] = model.profile
+        return cls(
+            profile.get("supports_thinking", False),
+            profile.get("supports_json_schema_output", False),
+            model.unsupported_settings.union(profile.get("openai_unsupported_model_settings", ())),
+        )
 
 
 class RequestEncoder:
@@ -61,13 +90,8 @@ class RequestEncoder:
         self._limits = Limits(self._name, takes)
         self._timeout = SILENCE if timeout is None else timeout
 
-    def encode(self, request: ChatRequest, *, thinks: bool, holds_to_schema: bool) -> Call:
+    def encode(self, request: ChatRequest, able: Abilities) -> Call:
         """What to call the model with.
-
-        Args:
-            request: what is asked.
-            thinks: whether pydantic-ai has a field for effort at this model.
-            holds_to_schema: whether it can hold this model to a schema.
 
         Raises:
             ConfigError: the request asks for something that does not get through.
@@ -83,7 +107,7 @@ class RequestEncoder:
         )
         output = request.output
         if output is not None:
-            native = holds_to_schema and self._takes.schema is not False
+            native = able.holds_to_schema and self._takes.schema is not False
             if native and is_object(output.schema):
                 strict = strict_form(output.schema)
                 parameters.output_mode = "native"
@@ -97,11 +121,12 @@ class RequestEncoder:
         if instructions:
             parameters.instruction_parts = [InstructionPart(text) for text in instructions]
         timeout = self._timeout if request.settings.timeout is None else request.settings.timeout
-        settings = self._settings(request, timeout, thinks=thinks)
+        settings = self._settings(request, timeout, able)
+        self._check_sent(request.settings, settings, able.leaves_out)
         messages = self._messages(request.messages)
         return Call(messages, settings, parameters, timeout, _media_in(request.messages))
 
-    def _settings(self, request: ChatRequest, timeout: float, *, thinks: bool) -> "ModelSettings":
+    def _settings(self, request: ChatRequest, timeout: float, able: Abilities) -> "ModelSettings":
         from pydantic_ai.settings import ModelSettings
 
         asked = request.settings
@@ -113,15 +138,32 @@ class RequestEncoder:
         if asked.stop:
             settings["stop_sequences"] = list(asked.stop)
         if asked.effort is not None:
-            settings["thinking"] = self._effort(asked.effort, thinks=thinks)
+            settings["thinking"] = self._effort(asked.effort, thinks=able.thinks)
         if request.tools:
             self._choose(settings, request)
         if asked.headers:
+            check_headers(asked.headers)
             settings["extra_headers"] = dict(asked.headers)
         if asked.extra:
             check_extra(asked.extra, _OWN)
             settings["extra_body"] = dict(asked.extra)
         return settings
+
+    def _check_sent(
+        self, asked: Settings, settings: "ModelSettings", leaves_out: frozenset[str]
+    ) -> None:
+        """Takes out what pydantic-ai would leave out, and refuses it where somebody asked for it.
+
+        Several calls at once are what a model makes anyway: to leave `True` out changes nothing.
+        """
+        for name in leaves_out.intersection(settings):
+            ours = _OURS.get(name, name)
+            if getattr(asked, ours, None) not in (None, True):
+                raise ConfigError(
+                    f"pydantic-ai leaves {ours} out at {self._name}; leave it out too, or use"
+                    " another model."
+                )
+            settings.pop(name)
 
     def _effort(self, effort: str, *, thinks: bool) -> Any:
         from pydantic_ai.settings import ThinkingEffort

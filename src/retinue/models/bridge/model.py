@@ -26,7 +26,7 @@ from retinue.errors import (
 from retinue.messages import Delta
 from retinue.models.base import Send
 from retinue.models.bridge.decode import Decoder, meta_of
-from retinue.models.bridge.encode import Call, RequestEncoder
+from retinue.models.bridge.encode import Abilities, Call, RequestEncoder
 from retinue.models.bridge.errors import translated
 from retinue.models.capabilities import UNKNOWN, Capabilities
 from retinue.models.endpoint import check_address, check_key, check_model, secrets_in
@@ -44,21 +44,23 @@ class Bridge:
     """A model of any vendor that pydantic-ai knows.
 
     The vendor's own client library must be there too: `pip install 'pydantic-ai-slim[bedrock]'`.
-    Nothing is known of what the model takes; what is asked of it is sent as it is.
+    Nothing is known of what the model takes; what is asked of it is sent as it is. A setting that
+    pydantic-ai has no field for at this vendor is refused.
 
     Args:
         name: "provider:model" in the words of pydantic-ai, such as "bedrock:amazon.nova-pro-v1:0",
             "cohere:command-a-03-2025" or "huggingface:Qwen/Qwen3-32B".
         base_url: the provider's address, where pydantic-ai lets one say it; by default its own.
         api_key: the key; by default what the provider's environment variable holds.
-        timeout: seconds without a byte before a call fails; 120 by default.
+        timeout: seconds without a byte before a call fails; 120 by default, where pydantic-ai lets
+            one say it.
         capabilities: what the model takes, where you know it.
 
     Raises:
         MissingExtraError: pydantic-ai, or the vendor's client library, is not installed.
         UnknownModelError: the name holds no provider, or one that pydantic-ai does not know.
         MissingKeyError: the provider needs a key and none is given or set.
-        ConfigError: the URL or the key cannot be one, or the provider takes none.
+        ConfigError: the URL, the key or the timeout cannot be one, or the provider takes none.
     """
 
     def __init__(
@@ -90,6 +92,8 @@ class Bridge:
         self._capabilities = capabilities
         self._encoder = RequestEncoder(self._provider, model, capabilities, timeout)
         made = self._make()  # at once, so that what is missing is told before any work is done
+        if timeout is not None and "timeout" in Abilities.of(made).leaves_out:
+            raise ConfigError(f"{self._provider} takes no timeout; leave it out.")
         self._peer = Peer(
             self._provider, _host(made), model, "its key", _secrets(made, self._options)
         )
@@ -118,12 +122,7 @@ class Bridge:
         """Answers one request with deltas. See `Model`."""
         meta: dict[str, Any] = {}
         model = await self._model()
-        profile = model.profile
-        call = self._encoder.encode(
-            request,
-            thinks=profile.get("supports_thinking", False),
-            holds_to_schema=profile.get("supports_json_schema_output", False),
-        )
+        call = self._encoder.encode(request, Abilities.of(model))
         peer = self._peer.knowing(secrets_in(request.settings.headers))
         answer = _streamed if request.stream else _whole
         async with aclosing(_translating(peer, call, answer, model, meta)) as deltas:

@@ -15,14 +15,14 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from retinue.errors import ModelBroken, ModelError, ModelRefused, ModelUnreachable
+from retinue.errors import ModelBroken, ModelError, ModelRefused
 from retinue.messages import Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
 from retinue.models import failures
 from retinue.models.failures import Peer
 from retinue.models.gemini.calls import NOTHING, Calls, FunctionCall
 from retinue.models.gemini.kept import call_mark, text_mark, whole_part
 from retinue.models.gemini.usage import normal_usage
-from retinue.models.loose import a_text, a_value, an_object, mended
+from retinue.models.loose import UNREADABLE, a_text, a_value, an_object, mended
 from retinue.models.sse import Event
 
 _FILTERS: Final = (
@@ -42,7 +42,6 @@ _BY_CHANCE: Final = ("MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTE
 
 _EXECUTED: Final = ("executableCode", "toolCall")
 _ROW: Final = (b"[", b" ", b"\n", b"\r", b"\t")  # how a row may begin
-_SHOWN: Final = 200  # bytes of a broken answer that the error quotes
 
 
 class _Part(Struct, rename="camel"):
@@ -119,7 +118,7 @@ class Decoder:
             return ()
         try:
             read = _read(event.data)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             read = self._read_odd(event, error)
         deltas: list[Delta] = []
         for chunk, parts in read:
@@ -139,11 +138,9 @@ class Decoder:
         if not self._choice:
             if self._whole:
                 raise failures.broken(self._peer, "sent an answer with nothing in it; try again")
-            raise ModelUnreachable(f"{self._peer} ended the stream before its answer. Try again.")
+            raise failures.cut_short(self._peer, begun=False)
         if not (self._whole or self._finish):
-            if self._spoke:
-                raise failures.broken(self._peer, "stopped in the middle of its answer; ask again")
-            raise ModelUnreachable(f"{self._peer} ended the stream before its answer. Try again.")
+            raise failures.cut_short(self._peer, begun=self._spoke)
         finish = FINISH.get(self._finish, self._finish)
         if not self._answered and finish and finish not in FINISH.values():
             raise self._no_answer()
@@ -158,7 +155,7 @@ class Decoder:
 
     # -- one event ----------------------------------------------------------------------------
 
-    def _read_odd(self, event: Event, error: msgspec.DecodeError) -> list[_Read]:
+    def _read_odd(self, event: Event, error: Exception) -> list[_Read]:
         """What is no answer at first sight: nothing, bad characters, or no JSON."""
         data = event.data.strip()
         if not data or data == b"[DONE]":  # some compatible servers send it
@@ -169,9 +166,7 @@ class Decoder:
         try:
             return _read(mended(data))
         except ValueError:
-            self._error = failures.broken(
-                self._peer, f"sent what is no answer ({error})", data[:_SHOWN]
-            )
+            self._error = failures.no_answer(self._peer, error, data)
             self.over = True
             return []
 

@@ -14,10 +14,9 @@ from retinue.messages import Message
 from retinue.models.capabilities import Limits
 from retinue.models.gemini.abilities import Abilities
 from retinue.models.gemini.fields import SCHEMA, Wishes
-from retinue.models.gemini.messages import Encoded, MessageEncoder, system_text
+from retinue.models.gemini.messages import PROVIDER, Encoded, MessageEncoder
 from retinue.models.gemini.schemas import parameters
-from retinue.models.loose import a_list
-from retinue.models.outgoing import EncodedTools, form_in_words, to_json
+from retinue.models.outgoing import EncodedTools, form_in_words, system_text, to_json
 from retinue.tools.tool import ToolSpec
 
 _FIRST: Final = re.compile(r"[a-zA-Z_]")
@@ -52,10 +51,11 @@ class RequestEncoder:
         output = request.output
         form = {} if output is None else self._wishes.form(output, request.tools)
         fields = self._wishes.fields(request.settings, request.tools, form)
-        further_tools = a_list(fields.pop("tools", None))
+        further_tools = fields.pop("tools", ())
         start = _first_said(request.messages)
         words = [text for text in request.instructions if text.strip()]
-        words += filter(None, map(system_text, request.messages[:start]))
+        said = (system_text(message, PROVIDER) for message in request.messages[:start])
+        words += filter(None, said)
         if output is not None and SCHEMA not in form:
             words.append(form_in_words(output))
         body: list[bytes] = []

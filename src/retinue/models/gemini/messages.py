@@ -17,7 +17,14 @@ from retinue.models.gemini.abilities import Abilities
 from retinue.models.gemini.kept import Kept, read_kept
 from retinue.models.gemini.media import fits_result, media_part
 from retinue.models.loose import a_value, an_object
-from retinue.models.outgoing import as_object, to_json
+from retinue.models.outgoing import (
+    as_object,
+    left_out,
+    misplaced,
+    results_of,
+    system_text,
+    to_json,
+)
 
 PROVIDER: Final = "gemini"
 """Whose reasoning goes back; that of others is left out."""
@@ -81,7 +88,7 @@ class MessageEncoder:
         if message.role == "assistant":
             return Encoded("model", parts=tuple(map(to_json, self._answer(message))))
         if message.role == "system":
-            text = system_text(message)
+            text = system_text(message, PROVIDER)
             # Where a system message stands inside a conversation, only the user can say it.
             parts = (to_json({"text": f"<system>\n{text}\n</system>"}),) if text else ()
             return Encoded("user", parts=parts)
@@ -98,7 +105,7 @@ class MessageEncoder:
             elif isinstance(part, (Image, File)):
                 parts.append(self._media(part))
             else:
-                raise _misplaced(part, message)
+                raise misplaced(part, message.role, PROVIDER)
         return parts
 
     def _media(self, part: Image | File) -> dict[str, Any]:
@@ -124,7 +131,7 @@ class MessageEncoder:
                     signature = kept.call or signature
                     _put_back(kept, pieces)
             else:
-                raise _misplaced(part, message)
+                raise misplaced(part, message.role, PROVIDER)
         if message.partial:
             pieces = _without_unfinished(pieces)
         if self._abilities.signed_calls:
@@ -134,11 +141,8 @@ class MessageEncoder:
     # -- what the tools gave --------------------------------------------------------------------
 
     def _results(self, message: Message) -> Encoded:
-        found = message.tool_results
-        if not found or len(found) != len(message.parts):
-            raise ConfigError("A message of the role 'tool' holds tool results and nothing else.")
         attached: list[dict[str, Any]] = []
-        results = tuple(to_json(self._result(result, attached)) for result in found)
+        results = tuple(to_json(self._result(result, attached)) for result in results_of(message))
         return Encoded("user", results=results, parts=tuple(map(to_json, attached)))
 
     def _result(self, result: ToolResult, attached: list[dict[str, Any]]) -> dict[str, Any]:
@@ -149,7 +153,8 @@ class MessageEncoder:
             name = f"{type(part).__name__.lower()} {number}"
             try:
                 shown = self._media(part)
-            except ConfigError:
+            except ConfigError as why:
+                left_out(part, result.name, why)
                 text += f"\n[{name}: this model cannot take it]"
                 continue
             if self._abilities.media_in_results and fits_result(shown):
@@ -164,18 +169,6 @@ class MessageEncoder:
         return {"functionResponse": response | ({"parts": inside} if inside else {})}
 
 
-def system_text(message: Message) -> str:
-    """The text of a system message, empty if it is only white space.
-
-    Raises:
-        ConfigError: it holds something else than text.
-    """
-    for part in message.parts:
-        if type(part) is not Text:
-            raise _misplaced(part, message)
-    return message.text if message.text.strip() else ""
-
-
 def sent_name(name: str) -> str:
     """The name of a called tool as the vendor takes it: it begins with a letter or "_".
 
@@ -184,13 +177,6 @@ def sent_name(name: str) -> str:
     fitting = _ODD.sub("_", name) or "unnamed"
     fitting = fitting if fitting[0].isalpha() or fitting[0] == "_" else f"_{fitting}"
     return fitting[:_LONGEST_NAME]
-
-
-def _misplaced(part: Any, message: Message) -> ConfigError:
-    return ConfigError(
-        f"A message of the role {message.role!r} cannot hold a part {type(part).__name__} for"
-        f" {PROVIDER}."
-    )
 
 
 def _call(call: ToolCall) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from urllib.parse import quote
 from msgspec import structs
 
 from retinue.chains.requests import ChatRequest
-from retinue.models import transport
 from retinue.models.access import endpoint_of
 from retinue.models.base import Send
 from retinue.models.capabilities import UNKNOWN, Capabilities
@@ -17,6 +16,7 @@ from retinue.models.gemini.abilities import Abilities, abilities_of
 from retinue.models.gemini.decode import Decoder
 from retinue.models.gemini.encode import RequestEncoder
 from retinue.models.gemini.messages import PROVIDER
+from retinue.models.hosted import Hosted
 
 PLACE: Final = Gateway(
     name=PROVIDER,
@@ -29,7 +29,7 @@ PLACE: Final = Gateway(
 """How Google's own service is reached. Of a gateway's row the address and the key count here."""
 
 
-class Gemini:
+class Gemini(Hosted[Abilities]):
     """A Gemini model at Google, or at a server that speaks its `generateContent` format.
 
     With `Settings(effort=...)` it thinks as hard as that: by level, or, if it is a model of the
@@ -67,45 +67,22 @@ class Gemini:
         capabilities: Capabilities = UNKNOWN,
     ) -> None:
         check_model(name, timeout, example="gemini-3.8-flash")
-        self._name = name
-        self._capabilities = capabilities.over(abilities_of(name))
         place = PLACE if base_url is None else structs.replace(PLACE, needs_key=False)
         path = "/" + quote(name if "/" in name else f"models/{name}", safe="/")
-        self._whole, self._stream = (
+        whole, self._stream = (
             endpoint_of(
                 place, name, path + method,
                 base_url=base_url, api_key=api_key, headers=headers or {}, timeout=timeout,
             )
             for method in (":generateContent", ":streamGenerateContent?alt=sse")
         )  # fmt: skip
-        self._encoder = RequestEncoder(name, self._capabilities, thoughts=thoughts)
-
-    @property
-    def name(self) -> str:
-        """The model's name at its provider."""
-        return self._name
-
-    @property
-    def provider(self) -> str:
-        """Always "gemini"."""
-        return PROVIDER
-
-    @property
-    def url(self) -> str:
-        """Where its requests go, if they ask for no stream."""
-        return self._whole.url
-
-    @property
-    def capabilities(self) -> Abilities:
-        """What it takes, as far as it is declared."""
-        return self._capabilities
-
-    def __repr__(self) -> str:
-        return f"Gemini({self._name!r}, host={self._whole.peer.host!r})"
+        able = capabilities.over(abilities_of(name))
+        super().__init__(name, PROVIDER, able, whole)
+        self._encoder = RequestEncoder(name, able, thoughts=thoughts)
 
     async def generate(self, request: ChatRequest, send: Send) -> Mapping[str, Any] | None:
         """Answers one request with deltas. See `Model`."""
-        endpoint = self._stream if request.stream else self._whole
+        endpoint = self._stream if request.stream else self._endpoint
         return await endpoint.ask(
             self._encoder.encode(request),
             request.settings,
@@ -114,7 +91,3 @@ class Gemini:
             decoder=Decoder,
             user=self,
         )
-
-    async def close(self) -> None:
-        """Lets go of the running loop's connections, if no other model uses them."""
-        await transport.close(self)

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from retinue.messages import Usage
+from retinue.models.loose import UNREADABLE, a_count
 
 
 class _Report(Struct, rename="camel"):
@@ -28,22 +29,18 @@ def normal_usage(report: Raw) -> Usage | None:
     """
     try:
         raw = _decoder.decode(report)
-    except msgspec.DecodeError:  # no object
+    except UNREADABLE:  # no object
         return None
-    prompt, given = _count(raw.prompt_token_count), _count(raw.tool_use_prompt_token_count)
-    answer, thoughts = _count(raw.candidates_token_count), _count(raw.thoughts_token_count)
+    prompt, given = a_count(raw.prompt_token_count), a_count(raw.tool_use_prompt_token_count)
+    answer, thoughts = a_count(raw.candidates_token_count), a_count(raw.thoughts_token_count)
     if not (prompt or given or answer or thoughts):
         return None
     return Usage(
         input=_sum(prompt, given),
         output=_sum(answer, thoughts),
-        cache_read=_count(raw.cached_content_token_count),
+        cache_read=a_count(raw.cached_content_token_count),
         reasoning=thoughts,
     )
-
-
-def _count(value: Any) -> int | None:
-    return value if type(value) is int and value >= 0 else None
 
 
 def _sum(one: int | None, other: int | None) -> int | None:

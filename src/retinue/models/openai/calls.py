@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from retinue.messages import ToolCallDelta, new_id
+from retinue.models.loose import UNREADABLE
 
 
 class _Call:
@@ -29,7 +30,7 @@ class _Call:
         """Whether the arguments are a JSON object."""
         try:
             return isinstance(msgspec.json.decode("".join(self.arguments)), dict)
-        except msgspec.DecodeError:
+        except UNREADABLE:
             return False
 
 

@@ -4,8 +4,8 @@ Many servers speak the format, each a little otherwise, and all of it is read he
 who speaks. What they send is in the recordings that the tests replay.
 
 Text is what stands in the content; `<think>` tags that a server leaves there stay in it. Reasoning
-is found under `reasoning_content`, `reasoning`, `reasoning_details` and in typed content parts. A
-refusal is no text: it is in `meta`.
+is found under `reasoning_content`, `reasoning`, `reasoning_details` and in typed content parts. Of
+speech, the words are the text. A refusal is no text: it is in `meta`.
 """
 
 from collections.abc import Sequence
@@ -14,11 +14,12 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from retinue.errors import ModelError, ModelUnreachable
+from retinue.errors import ModelError
 from retinue.messages import Delta, FinishDelta, TextDelta, ThinkingDelta, UsageDelta
 from retinue.models import failures
 from retinue.models.failures import Peer
-from retinue.models.loose import a_list, a_text, a_value, an_object, mended
+from retinue.models.loose import UNREADABLE, a_list, a_text, a_value, an_object, mended
+from retinue.models.openai.beside import Beside
 from retinue.models.openai.calls import Calls
 from retinue.models.openai.details import Details
 from retinue.models.openai.usage import normal_usage
@@ -34,8 +35,8 @@ FINISH: Final = {
 }
 """Finish reasons in the words of `FinishDelta`; others stay as they are."""
 
-_ASIDE: Final = ("citations", "search_results", "executed_tools", "annotations")
-_SHOWN: Final = 200  # bytes of a broken answer that the error quotes
+FAILED: Final = {"error": 500, "insufficient_system_resource": 529}
+"""Finish reasons of an answer that failed, and the status that each would have had."""
 
 
 class _Function(Struct):
@@ -58,7 +59,9 @@ class _Said(Struct):
     function_call: _Function | None = None
     refusal: Any = None
     annotations: Any = None
+    audio: Any = None
     executed_tools: Any = None
+    images: Any = None
 
 
 class _Choice(Struct):
@@ -66,6 +69,7 @@ class _Choice(Struct):
     delta: _Said | None = None
     message: _Said | None = None
     finish_reason: Any = None
+    logprobs: Any = None
 
 
 class _Groq(Struct):
@@ -102,13 +106,14 @@ class Decoder:
     """
 
     __slots__ = (
-        "_calls", "_choice", "_details", "_error", "_finish", "_head_read", "_peer", "_refusal",
-        "_spoke", "_usage", "_whole", "meta", "over",
+        "_beside", "_calls", "_choice", "_details", "_error", "_finish", "_head_read", "_peer",
+        "_refusal", "_spoke", "_usage", "_whole", "meta", "over",
     )  # fmt: skip
 
     def __init__(self, peer: Peer, whole: bool = False) -> None:
         self._peer = peer
         self._whole = whole
+        self._beside = Beside()
         self._calls = Calls()
         self._details = Details()
         self._choice = False  # whether an answer has come
@@ -119,7 +124,7 @@ class Decoder:
         self._spoke = False  # whether anything has been handed on
         self._usage: Any = None
         self.over = False
-        self.meta: dict[str, Any] = {}
+        self.meta = self._beside.meta
 
     def feed(self, event: Event) -> Sequence[Delta]:
         """The deltas that this event holds."""
@@ -130,18 +135,12 @@ class Decoder:
             return ()
         deltas: list[Delta] = []
         for choice in chunk.choices or ():
-            if choice.index:  # a second choice: nobody asked for it
-                continue
-            self._choice = True
-            said = choice.message if self._whole else choice.delta
-            if said is not None:
-                self._hear(said, deltas)
-            if choice.finish_reason:
-                self._finish = str(choice.finish_reason)
+            if not choice.index:  # nobody asked for a second one
+                self._take(choice, deltas)
         if chunk.usage is not None or chunk.x_groq is not None:
             self._count(chunk, deltas)
         if chunk.citations or chunk.search_results:
-            self._note(chunk)
+            self._beside.note(chunk)
         if chunk.error:
             self._fail(chunk.error)
         elif self._whole and not self._choice:
@@ -161,15 +160,24 @@ class Decoder:
         if not self._choice:
             raise failures.broken(self._peer, "sent an answer with nothing in it; try again")
         if not (self._whole or self.over or self._finish):
-            if self._spoke:
-                raise failures.broken(self._peer, "stopped in the middle of its answer; ask again")
-            raise ModelUnreachable(f"{self._peer} ended the stream before its answer. Try again.")
+            raise failures.cut_short(self._peer, begun=self._spoke)
+        if self._finish in FAILED:
+            told = f"it ended with {self._finish!r}"
+            raise failures.of_answer(self._peer, told, FAILED[self._finish])
         deltas = self._details.flush()
+        self._beside.end()
         if self._refusal:
             self.meta["refusal"] = self._refusal
         if self._finish:
-            deltas.append(FinishDelta(FINISH.get(self._finish, self._finish)))
+            deltas.append(FinishDelta(self._reason()))
         return deltas
+
+    def _reason(self) -> str:
+        """Why the answer ended; some servers say "stop" whatever it was."""
+        finish = FINISH.get(self._finish, self._finish)
+        if finish != "stop":
+            return finish
+        return "tool_calls" if self._calls.any else "content_filter" if self._refusal else finish
 
     # -- one event ----------------------------------------------------------------------------
 
@@ -185,10 +193,10 @@ class Decoder:
             self._read_head(data)
         try:
             return _chunk.decode(data)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             return self._read_odd(data, error)
 
-    def _read_odd(self, data: bytes, error: msgspec.DecodeError) -> _Chunk | None:
+    def _read_odd(self, data: bytes, error: Exception) -> _Chunk | None:
         """What is no chunk at first sight: bad characters, an error in a list, or no JSON."""
         if not data.strip():
             return None
@@ -200,9 +208,7 @@ class Decoder:
         if listed and "error" in an_object(listed[0]):
             self._fail(listed[0])
         else:
-            self._error = failures.broken(
-                self._peer, f"sent what is no answer ({error})", data[:_SHOWN]
-            )
+            self._error = failures.no_answer(self._peer, error, data)
             self.over = True
         return None
 
@@ -210,7 +216,7 @@ class Decoder:
         self._head_read = True
         try:
             head = _head.decode(data)
-        except msgspec.DecodeError:
+        except UNREADABLE:
             return
         if head.id:
             self.meta["id"] = head.id
@@ -222,6 +228,16 @@ class Decoder:
         self.over = True
 
     # -- what was said ------------------------------------------------------------------------
+
+    def _take(self, choice: _Choice, deltas: list[Delta]) -> None:
+        self._choice = True
+        said = choice.message if self._whole else choice.delta
+        if said is not None:
+            self._hear(said, deltas)
+        if choice.logprobs:
+            self._beside.weigh(choice.logprobs)
+        if choice.finish_reason:
+            self._finish = str(choice.finish_reason)
 
     def _hear(self, said: _Said, deltas: list[Delta]) -> None:
         if said.reasoning_content or said.reasoning or said.reasoning_details:
@@ -239,8 +255,10 @@ class Decoder:
         if said.refusal:
             self._refusal += str(said.refusal)
             self._spoke = True
-        if said.annotations or said.executed_tools:
-            self._note(said)
+        if said.audio and (words := self._beside.hear(said.audio)):
+            deltas.append(TextDelta(words))
+        if said.annotations or said.executed_tools or said.images:
+            self._beside.note(said)
 
     def _think(self, said: _Said, deltas: list[Delta]) -> None:
         text = self._details.add(said.reasoning_details)
@@ -278,11 +296,6 @@ class Decoder:
             cost = an_object(raw).get("cost")
             if isinstance(cost, (int, float)):  # OpenRouter, in USD
                 self.meta["cost"] = cost
-
-    def _note(self, source: _Chunk | _Said) -> None:
-        for name in _ASIDE:
-            if value := getattr(source, name, None):
-                self.meta[name] = value
 
 
 def _text_in(value: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from retinue.chains.requests import ChatRequest
 from retinue.chains.settings import Settings
+from retinue.messages import Message
 from retinue.models.capabilities import Capabilities, Limits
 from retinue.models.gateways import Gateway
 from retinue.models.openai.messages import MessageEncoder
@@ -19,6 +20,8 @@ from retinue.tools.tool import ToolSpec
 
 _OWN: Final = ("messages", "model", "stream")  # what `Settings.extra` must not set
 _CHOICES: Final = ("auto", "none", "required")
+_LONG: Final = 16  # messages; to join fewer costs less than to keep what was joined
+_NOTHING_SENT: Final[tuple[tuple[Message, ...], bytes]] = ((), b"")
 
 
 class RequestEncoder:
@@ -64,11 +67,28 @@ class RequestEncoder:
         instructions = [text for text in request.instructions if text]
         if request.output is not None:
             instructions += in_words(request.output, self._takes)
-        pieces = self._messages.encode(request.messages)
-        if instructions:
-            text = "\n\n".join(instructions)
-            pieces.insert(0, to_json({"role": "system", "content": text}))
-        return b",".join(pieces)
+        said = self._said(request)
+        if not instructions:
+            return said
+        system = to_json({"role": "system", "content": "\n\n".join(instructions)})
+        return b"%b,%b" % (system, said) if said else system
+
+    def _said(self, request: ChatRequest) -> bytes:
+        """The messages. Of a long history, what the turn's last call has joined is not joined anew:
+        to look at each message in each round is what would make a round of many rounds dear."""
+        messages, key = request.messages, self._messages.key
+        if len(messages) < _LONG:
+            return b",".join(self._messages.encode(messages))
+        scratch = request.local(self)
+        sent, joined = scratch.get(key, _NOTHING_SENT)
+        if messages[: len(sent)] != sent:
+            sent, joined = _NOTHING_SENT
+        new = messages[len(sent) :]
+        pieces = self._messages.encode(new)
+        said = b",".join([joined, *pieces] if joined else pieces)
+        if len(pieces) == len(new):  # else the place of what is attached depends on what follows
+            scratch[key] = (messages, said)
+        return said
 
     # -- the other fields -----------------------------------------------------------------------
 

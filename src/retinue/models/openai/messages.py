@@ -25,7 +25,17 @@ from retinue.models.capabilities import Limits, medium_of
 from retinue.models.gateways import Gateway
 from retinue.models.loose import a_list
 from retinue.models.openai.details import joined
-from retinue.models.outgoing import as_object, data_uri, hashed_id, left_out, to_json, tool_name
+from retinue.models.outgoing import (
+    as_object,
+    data_uri,
+    file_name,
+    hashed_id,
+    left_out,
+    misplaced,
+    results_of,
+    to_json,
+    tool_name,
+)
 
 _AUDIO: Final = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 _LONGEST_ID: Final = 40
@@ -48,15 +58,17 @@ class MessageEncoder:
     Args:
         gateway: the row.
         limits: refuses what the model does not take there.
+
+    Attributes:
+        key: all that the bytes depend on beside the message: two gateways may share a name.
     """
 
-    __slots__ = ("_gateway", "_key", "_limits")
+    __slots__ = ("_gateway", "_limits", "key")
 
     def __init__(self, gateway: Gateway, limits: Limits) -> None:
         self._gateway = gateway
         self._limits = limits
-        # All that the bytes depend on beside the message: two gateways may share a name.
-        self._key = f"chat_completions:{gateway!r}:{limits.media}"
+        self.key = f"chat_completions:{gateway!r}:{limits.media}"
 
     def encode(self, messages: Sequence[Message]) -> list[bytes]:
         """The messages in order, each as one or more JSON objects joined by commas.
@@ -64,7 +76,7 @@ class MessageEncoder:
         Raises:
             ConfigError: a message holds a part that the model does not take.
         """
-        key = self._key
+        key = self.key
         kept: list[bytes | Attached] = [
             vars(message).get(key) or self._encode_once(message) for message in messages
         ]
@@ -73,7 +85,7 @@ class MessageEncoder:
         return _with_attachments(messages, kept)
 
     def _encode_once(self, message: Message) -> bytes | Attached:
-        kept = vars(message)[self._key] = self._encode(message)
+        kept = vars(message)[self.key] = self._encode(message)
         return kept
 
     def _encode(self, message: Message) -> bytes | Attached:
@@ -98,10 +110,7 @@ class MessageEncoder:
             return self._image(part)
         if type(part) is File and role == "user":
             return self._file(part)
-        raise ConfigError(
-            f"A message of the role {role!r} cannot hold a part {type(part).__name__} for"
-            f" {self._gateway.name}."
-        )
+        raise misplaced(part, role, self._gateway.name)
 
     def _image(self, image: Image | File) -> dict[str, Any]:
         self._limits.check_part(image)
@@ -120,7 +129,7 @@ class MessageEncoder:
                 " its data, or use a model of the Responses format."
             )
         data = file.url or data_uri(file)
-        return {"type": "file", "file": {"filename": file.name or "file", "file_data": data}}
+        return {"type": "file", "file": {"filename": file_name(file), "file_data": data}}
 
     # -- what the model said --------------------------------------------------------------------
 
@@ -181,11 +190,8 @@ class MessageEncoder:
     # -- what the tools said --------------------------------------------------------------------
 
     def _results(self, message: Message) -> bytes | Attached:
-        results = message.tool_results
-        if not results or len(results) != len(message.parts):
-            raise ConfigError("A message of the role 'tool' holds tool results and nothing else.")
         attached: list[dict[str, Any]] = []
-        pieces = [to_json(self._result(result, attached)) for result in results]
+        pieces = [to_json(self._result(result, attached)) for result in results_of(message)]
         joined_pieces = b",".join(pieces)
         return Attached(joined_pieces, attached) if attached else joined_pieces
 

@@ -4,17 +4,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from retinue.chains.requests import ChatRequest
-from retinue.models import transport
 from retinue.models.access import endpoint_of, row_of
 from retinue.models.base import Send
 from retinue.models.capabilities import UNKNOWN, Capabilities
 from retinue.models.endpoint import check_model
 from retinue.models.gateways import Gateway
+from retinue.models.hosted import Hosted
 from retinue.models.openai.decode import Decoder
 from retinue.models.openai.encode import RequestEncoder
 
 
-class OpenAI:
+class OpenAI(Hosted[Capabilities]):
     """A model at OpenAI, or at any gateway that speaks its Chat Completions format.
 
     Args:
@@ -50,9 +50,7 @@ class OpenAI:
     ) -> None:
         check_model(name, timeout, example="gpt-5-mini")
         row = row_of(gateway, base_url)
-        self._name = name
-        self._gateway = row
-        self._endpoint = endpoint_of(
+        endpoint = endpoint_of(
             row,
             name,
             "/chat/completions",
@@ -63,27 +61,9 @@ class OpenAI:
             },
             timeout=timeout,
         )  # fmt: skip
-        self._capabilities = capabilities.over(row.capabilities(name))
-        self._encoder = RequestEncoder(name, row, self._capabilities)
-
-    @property
-    def name(self) -> str:
-        """The model's name at its provider."""
-        return self._name
-
-    @property
-    def provider(self) -> str:
-        """The gateway's name."""
-        return self._gateway.name
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What it takes, as far as it is declared."""
-        return self._capabilities
-
-    def __repr__(self) -> str:
-        host = self._endpoint.peer.host
-        return f"OpenAI({self._name!r}, gateway={self._gateway.name!r}, host={host!r})"
+        able = capabilities.over(row.capabilities(name))
+        super().__init__(name, row.name, able, endpoint)
+        self._encoder = RequestEncoder(name, row, able)
 
     async def generate(self, request: ChatRequest, send: Send) -> Mapping[str, Any] | None:
         """Answers one request with deltas. See `Model`."""
@@ -95,7 +75,3 @@ class OpenAI:
             decoder=Decoder,
             user=self,
         )
-
-    async def close(self) -> None:
-        """Lets go of the running loop's connections, if no other model uses them."""
-        await transport.close(self)

@@ -1,50 +1,46 @@
 """Token counts of the Chat Completions format in the normal form (R-USAGE-1)."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from retinue.messages import Usage
 from retinue.models.loose import an_object
+
+_FIELDS: Final[Mapping[str, str]] = {
+    "prompt_tokens": "input",
+    "completion_tokens": "output",
+    "reasoning_tokens": "reasoning",
+    "cached_tokens": "cache_read",
+    "prompt_cache_hit_tokens": "cache_read",
+    "num_cached_tokens": "cache_read",
+    "cache_write_tokens": "cache_write",
+    "cache_creation_tokens": "cache_write",
+    "cache_creation_input_tokens": "cache_write",
+}
+"""What is counted, by the names that it has at one provider or another."""
 
 
 def normal_usage(report: Any) -> Usage | None:
     """What the provider counted, or None where it counted nothing.
 
-    Counts stand under several names, and all of them at zero is how some servers say "unknown".
-    xAI and Gemini count reasoning beside the output; that shows in the total, and is put right.
+    Where something is counted twice, the details are right. All counts at zero is how some servers
+    say "unknown". xAI and Gemini count reasoning beside the output; that shows in the total, and is
+    put right.
     """
     raw = an_object(report)
-    prompt = _count(raw, "prompt_tokens")
-    output = _count(raw, "completion_tokens")
+    counts: dict[str, int] = {}
+    for part in (raw.get("prompt_tokens_details"), raw.get("completion_tokens_details"), raw):
+        for name, value in an_object(part).items():
+            field = _FIELDS.get(name)
+            if field is not None and type(value) is int and value >= 0:
+                counts.setdefault(field, value)
+    prompt, output = counts.get("input"), counts.get("output")
     if not prompt and not output:
         return None
-    before = an_object(raw.get("prompt_tokens_details"))
-    after = an_object(raw.get("completion_tokens_details"))
-    reasoning = _first(_count(after, "reasoning_tokens"), _count(raw, "reasoning_tokens"))
+    if prompt == 0:
+        del counts["input"]
+    reasoning = counts.get("reasoning")
     if output is not None and reasoning:
-        beside = _count(raw, "total_tokens") == (prompt or 0) + output + reasoning
-        output += reasoning if beside else 0
-    return Usage(
-        input=prompt or None,
-        output=output,
-        cache_read=_first(
-            _count(before, "cached_tokens"),
-            _count(raw, "prompt_cache_hit_tokens"),
-            _count(raw, "cached_tokens"),
-            _count(raw, "num_cached_tokens"),
-        ),
-        cache_write=_first(
-            _count(before, "cache_write_tokens"),
-            _count(before, "cache_creation_tokens"),
-            _count(raw, "cache_creation_input_tokens"),
-        ),
-        reasoning=reasoning,
-    )
-
-
-def _count(raw: dict[str, Any], name: str) -> int | None:
-    value = raw.get(name)
-    return value if type(value) is int and value >= 0 else None
-
-
-def _first(*counts: int | None) -> int | None:
-    return next((count for count in counts if count is not None), None)
+        beside = raw.get("total_tokens") == (prompt or 0) + output + reasoning
+        counts["output"] += reasoning if beside else 0
+    return Usage(**counts)

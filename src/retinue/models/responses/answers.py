@@ -9,10 +9,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from retinue.errors import ConfigError
 from retinue.messages import Message, Text, Thinking, ToolCall
 from retinue.models.gateways import Gateway
-from retinue.models.outgoing import as_object, hashed_id, to_json, tool_name
+from retinue.models.outgoing import as_object, hashed_id, misplaced, to_json, tool_name
 from retinue.models.responses.kept import (
     CALLS,
     CUSTOM,
@@ -83,10 +82,7 @@ class AnswerEncoder:
             elif type(part) is ToolCall:
                 self._call(part)
             else:
-                raise ConfigError(
-                    f"A message of the role 'assistant' cannot hold a part {type(part).__name__}"
-                    f" for {self._gateway.name}."
-                )
+                raise misplaced(part, message.role, self._gateway.name)
         # What was cut off is not what the provider has stored.
         response = "" if message.partial else response
         return Said(b",".join(self._items), frozenset(self._custom), response)

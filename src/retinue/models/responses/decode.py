@@ -6,7 +6,8 @@ state of the answer, its tokens, its errors. An item that never was done in the 
 the whole answer at the end.
 
 Calls of tools that the provider runs are no calls. They are in `meta["executed_tools"]`, citations
-in `meta["annotations"]`, a refusal in `meta["refusal"]`.
+in `meta["annotations"]`, a refusal in `meta["refusal"]`, and how likely each token was in
+`meta["logprobs"]`.
 """
 
 import re
@@ -16,11 +17,11 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from retinue.errors import ModelError, ModelUnreachable
+from retinue.errors import ModelError
 from retinue.messages import Delta, FinishDelta, UsageDelta
 from retinue.models import failures
 from retinue.models.failures import Peer
-from retinue.models.loose import a_list, a_text, a_value, an_object, mended
+from retinue.models.loose import UNREADABLE, a_list, a_text, a_value, an_object, mended
 from retinue.models.responses.items import Items
 from retinue.models.responses.usage import normal_usage
 from retinue.models.sse import Event
@@ -30,9 +31,9 @@ FINISH: Final = {"completed": "stop", "complete": "stop", "max_output_tokens": "
 
 _ENDS: Final = ("response.completed", "response.incomplete", "response.failed")
 _REFUSED: Final = re.compile(r"image|policy|unsupported")  # codes that no other format has
+_LATER: Final = ("queued", "in_progress")
 _NO_CREDIT: Final = "insufficient_quota"
 _NOTHING: Final = Raw(b"null")
-_SHOWN: Final = 200  # bytes of a broken answer that the error quotes
 
 
 class _Event(Struct):
@@ -98,7 +99,7 @@ class Decoder:
             return ()
         try:
             return self._feed(event, event.data)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             return self._feed_odd(event, error)
 
     def end(self) -> Sequence[Delta]:
@@ -112,20 +113,23 @@ class Decoder:
         if not self._ended:
             if self._whole:
                 raise failures.broken(self._peer, "sent an answer with nothing in it; try again")
-            if self._spoke:
-                raise failures.broken(self._peer, "stopped in the middle of its answer; ask again")
-            raise ModelUnreachable(f"{self._peer} ended the stream before its answer. Try again.")
+            raise failures.cut_short(self._peer, begun=self._spoke)
         items = self._items
         for name, found in (
             ("refusal", items.refusal),
             ("annotations", items.citations),
             ("executed_tools", items.executed),
+            ("logprobs", items.logprobs),
         ):
             if found:
                 self.meta[name] = found
         deltas = items.end(self._id if self._keeps_id else "")
         finish = FINISH.get(self._finish, self._finish)
-        deltas.append(FinishDelta("tool_calls" if items.calls and finish == "stop" else finish))
+        if finish == "stop" and items.calls:
+            finish = "tool_calls"
+        elif finish == "stop" and items.refusal:
+            finish = "content_filter"
+        deltas.append(FinishDelta(finish))
         return deltas
 
     # -- one event ----------------------------------------------------------------------------
@@ -149,7 +153,7 @@ class Decoder:
             self._spoke = True
         return deltas
 
-    def _feed_odd(self, event: Event, error: msgspec.DecodeError) -> Sequence[Delta]:
+    def _feed_odd(self, event: Event, error: Exception) -> Sequence[Delta]:
         """What is no event at first sight: bad characters, an error in a list, or no JSON."""
         try:
             return self._feed(event, mended(event.data))
@@ -159,9 +163,7 @@ class Decoder:
         if listed and "error" in an_object(listed[0]):
             self._fail(listed[0])
         else:
-            self._error = failures.broken(
-                self._peer, f"sent what is no answer ({error})", event.data[:_SHOWN]
-            )
+            self._error = failures.no_answer(self._peer, error, event.data)
             self.over = True
         return ()
 
@@ -214,6 +216,14 @@ class Decoder:
         status = a_text(response.status) or "completed"
         if response.error or status in ("failed", "cancelled"):
             self._fail(response.error or f"the answer has {status}")
+            return deltas
+        if self._whole and status in _LATER:
+            self._error = failures.broken(
+                self._peer,
+                f"puts its answer off (status {status!r}), and nobody asks for it again; leave"
+                " 'background' out of Settings(extra=...)",
+            )
+            self.over = True
             return deltas
         self._finish = a_text(an_object(response.incomplete_details).get("reason")) or status
         self._ended = self.over = True

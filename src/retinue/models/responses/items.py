@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from retinue.messages import Delta, TextDelta, ThinkingDelta, ToolCallDelta
-from retinue.models.loose import a_list, a_text, a_value, an_object
+from retinue.models.loose import UNREADABLE, a_list, a_text, a_value, an_object
 from retinue.models.responses.kept import CALLS, MESSAGE, REASONING, Following, Kept
 
 
@@ -57,9 +57,10 @@ class Items:
         refusal: the words in which the model refuses.
         citations: what the texts cite, in order.
         executed: the items of tools that the provider runs, and of other kinds, in order.
+        logprobs: the log probabilities of the tokens of the texts, where they were asked for.
     """
 
-    __slots__ = ("_kept", "_late", "_open", "calls", "citations", "executed", "refusal")
+    __slots__ = ("_kept", "_late", "_open", "calls", "citations", "executed", "logprobs", "refusal")
 
     def __init__(self) -> None:
         self._open: dict[int, _Open] = {}
@@ -69,6 +70,7 @@ class Items:
         self.refusal = ""
         self.citations: list[Any] = []
         self.executed: list[Any] = []
+        self.logprobs: list[Any] = []
 
     @property
     def next(self) -> int:
@@ -174,6 +176,7 @@ class Items:
             text += a_text(part.get("text"))
             self.refusal += a_text(part.get("refusal"))
             self.citations += a_list(part.get("annotations"))
+            self.logprobs += a_list(part.get("logprobs"))
         if rest := _rest(text, open_):
             deltas += self._flush()
             deltas.append(TextDelta(rest))
@@ -211,7 +214,7 @@ class Items:
 def _read(raw: Raw) -> Item | None:
     try:
         return _item.decode(raw)
-    except msgspec.DecodeError:  # no object
+    except UNREADABLE:  # no object
         return None
 
 

@@ -13,7 +13,7 @@ from retinue.errors import ConfigError
 from retinue.messages import Content, File, Image, Message, Text, ToolResult
 from retinue.models.capabilities import Limits, medium_of
 from retinue.models.gateways import Gateway
-from retinue.models.outgoing import data_uri, left_out, to_json
+from retinue.models.outgoing import data_uri, file_name, left_out, misplaced, results_of, to_json
 from retinue.models.responses.answers import AnswerEncoder, Said, fitting_id
 from retinue.models.responses.kept import CUSTOM
 
@@ -98,10 +98,7 @@ class MessageEncoder:
             return self._image(part)
         if type(part) is File and role == "user":
             return self._file(part)
-        raise ConfigError(
-            f"A message of the role {role!r} cannot hold a part {type(part).__name__} for"
-            f" {self._gateway.name}."
-        )
+        raise misplaced(part, role, self._gateway.name)
 
     def _image(self, image: Image | File) -> dict[str, Any]:
         self._limits.check_part(image)
@@ -114,15 +111,12 @@ class MessageEncoder:
         if file.url and not file.url.startswith("data:"):
             return {"type": "input_file", "file_url": file.url}
         data = file.url or data_uri(file)
-        return {"type": "input_file", "filename": file.name or "file", "file_data": data}
+        return {"type": "input_file", "filename": file_name(file), "file_data": data}
 
     # -- what the tools said --------------------------------------------------------------------
 
     def _results(self, message: Message, custom: Set[str]) -> bytes:
-        results = message.tool_results
-        if not results or len(results) != len(message.parts):
-            raise ConfigError("A message of the role 'tool' holds tool results and nothing else.")
-        return b",".join(to_json(self._result(result, custom)) for result in results)
+        return b",".join(to_json(self._result(result, custom)) for result in results_of(message))
 
     def _result(self, result: ToolResult, custom: Set[str]) -> dict[str, Any]:
         kind = CUSTOM if result.call_id in custom else "function_call"

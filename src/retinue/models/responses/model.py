@@ -6,18 +6,18 @@ from typing import Any
 
 from retinue.chains.requests import ChatRequest
 from retinue.errors import ConfigError
-from retinue.models import transport
 from retinue.models.access import endpoint_of, row_of
 from retinue.models.base import Send
 from retinue.models.capabilities import UNKNOWN, Capabilities, find_row
 from retinue.models.endpoint import check_model
 from retinue.models.gateways import GATEWAYS, Gateway
+from retinue.models.hosted import Hosted
 from retinue.models.known import OPENAI
 from retinue.models.responses.decode import Decoder
 from retinue.models.responses.encode import RequestEncoder
 
 
-class Responses:
+class Responses(Hosted[Capabilities]):
     """A model at OpenAI, or at a gateway that speaks its Responses format.
 
     The provider keeps nothing, by default: each request holds the whole conversation, and the
@@ -71,9 +71,7 @@ class Responses:
         check_model(name, timeout, example="gpt-5-mini")
         row = row_of(gateway, base_url)
         _check(row, store, previous_response_id)
-        self._name = name
-        self._gateway = row
-        self._endpoint = endpoint_of(
+        endpoint = endpoint_of(
             row,
             name,
             "/responses",
@@ -84,32 +82,18 @@ class Responses:
             },
             timeout=timeout,
         )  # fmt: skip
-        self._capabilities = capabilities.over(row.capabilities_in_responses(name))
+        able = capabilities.over(row.capabilities_in_responses(name))
+        super().__init__(name, row.name, able, endpoint)
         self._encoder = RequestEncoder(
             name,
             row,
-            self._capabilities,
+            able,
             stored=store,
             chained=previous_response_id,
             reasons=row.encrypts and self._reasons() if reasons is None else reasons,
             summary=summary,
         )
         self._decoder = partial(Decoder, keeps_id=previous_response_id)
-
-    @property
-    def name(self) -> str:
-        """The model's name at its provider."""
-        return self._name
-
-    @property
-    def provider(self) -> str:
-        """The gateway's name."""
-        return self._gateway.name
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What it takes, as far as it is declared."""
-        return self._capabilities
 
     def _reasons(self) -> bool:
         """Whether the model reasons; one that nobody knows does."""
@@ -119,10 +103,6 @@ class Responses:
         # OpenAI's models keep their names, or the end of them, where others serve them.
         row = find_row(self._name.rpartition("/")[2].removeprefix("ft:"), OPENAI)
         return row is None or row.thinking is not False
-
-    def __repr__(self) -> str:
-        host = self._endpoint.peer.host
-        return f"Responses({self._name!r}, gateway={self._gateway.name!r}, host={host!r})"
 
     async def generate(self, request: ChatRequest, send: Send) -> Mapping[str, Any] | None:
         """Answers one request with deltas. See `Model`."""
@@ -134,10 +114,6 @@ class Responses:
             decoder=self._decoder,
             user=self,
         )
-
-    async def close(self) -> None:
-        """Lets go of the running loop's connections, if no other model uses them."""
-        await transport.close(self)
 
 
 def _check(row: Gateway, store: bool, chained: bool) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from retinue.messages import Usage
-from retinue.models.loose import an_object
+from retinue.models.loose import a_count, an_object
 
 
 def normal_usage(report: Any) -> Usage | None:
@@ -12,7 +12,7 @@ def normal_usage(report: Any) -> Usage | None:
     A count of 0 is one: going on with a program that calls tools takes no tokens.
     """
     raw = an_object(report)
-    prompt, output = _count(raw, "input_tokens"), _count(raw, "output_tokens")
+    prompt, output = a_count(raw.get("input_tokens")), a_count(raw.get("output_tokens"))
     if prompt is None and output is None:
         return None
     before = an_object(raw.get("input_tokens_details"))
@@ -20,12 +20,7 @@ def normal_usage(report: Any) -> Usage | None:
     return Usage(
         input=prompt,
         output=output,
-        cache_read=_count(before, "cached_tokens"),
-        cache_write=_count(before, "cache_write_tokens"),
-        reasoning=_count(after, "reasoning_tokens"),
+        cache_read=a_count(before.get("cached_tokens")),
+        cache_write=a_count(before.get("cache_write_tokens")),
+        reasoning=a_count(after.get("reasoning_tokens")),
     )
-
-
-def _count(raw: dict[str, Any], name: str) -> int | None:
-    value = raw.get(name)
-    return value if type(value) is int and value >= 0 else None

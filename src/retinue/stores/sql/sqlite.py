@@ -67,9 +67,9 @@ class SQLite(SQLStore):
         name = os.fspath(path)
         if not name or "\x00" in name:
             raise ConfigError(f"{name!r} is no path of a file; give one, or {MEMORY!r}.")
-        if not 0 <= busy_timeout < 1_000_000:
+        if not rules.is_between(busy_timeout, 0, 1_000_000):
             raise ConfigError(
-                f"busy_timeout={busy_timeout} makes no sense; give seconds, 0 or more."
+                f"busy_timeout={busy_timeout!r} makes no sense; give seconds, 0 or more."
             )
         self._busy_timeout = busy_timeout
         # Absolute, so that a later chdir does not lead to another file.
@@ -82,7 +82,9 @@ class SQLite(SQLStore):
 
         self._check_path()
         connect = partial(_connect, self._place, self._busy_timeout)
-        engine = create_engine("sqlite://", creator=connect, poolclass=StaticPool)
+        engine = create_engine(
+            "sqlite://", creator=connect, poolclass=StaticPool, hide_parameters=True
+        )
         event.listen(engine, "begin", _begin)
         return engine
 

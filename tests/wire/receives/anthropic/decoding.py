@@ -6,10 +6,10 @@ from typing import Any
 from retinue.models.anthropic.decode import Decoder
 from tests.wire.receives.decoding import Decoded, Decoding, arguments, pieces
 
-__all__ = ["PEER", "Decoded", "arguments", "events", "pieces", "stream", "whole"]
+__all__ = ["DECODING", "PEER", "Decoded", "arguments", "events", "pieces", "stream", "whole"]
 
-_DECODING = Decoding(Decoder, "anthropic", "ANTHROPIC_API_KEY")
-PEER, stream, whole = _DECODING.peer, _DECODING.stream, _DECODING.whole
+DECODING = Decoding(Decoder, "anthropic", "ANTHROPIC_API_KEY")
+PEER, stream, whole = DECODING.peer, DECODING.stream, DECODING.whole
 
 
 def events(*data: dict[str, Any]) -> bytes:

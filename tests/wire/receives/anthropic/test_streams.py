@@ -209,6 +209,14 @@ def test_a_message_that_starts_twice_is_read_once() -> None:
     assert got.message.usage == Usage(6, 9)
 
 
+def test_uses_of_tools_that_the_vendor_bills_are_told_besides() -> None:
+    used = {"web_search_requests": 2, "web_fetch_requests": 0}
+    usage = {"input_tokens": 9, "output_tokens": 1, "server_tool_use": used}
+    assert whole({"content": [], "usage": usage}).meta["server_tool_use"] == used
+    got = streamed(START, *HELLO, ends(usage=usage), OVER)
+    assert got.meta["server_tool_use"] == used
+
+
 # -- the end ------------------------------------------------------------------------------------
 
 

@@ -18,8 +18,8 @@ __all__ = [
     "whole",
 ]
 
-_DECODING = Decoding(Decoder, "gemini", "GEMINI_API_KEY")
-PEER, stream, whole = _DECODING.peer, _DECODING.stream, _DECODING.whole
+DECODING = Decoding(Decoder, "gemini", "GEMINI_API_KEY")
+PEER, stream, whole = DECODING.peer, DECODING.stream, DECODING.whole
 
 
 def chunk(*parts: dict[str, Any], finish: Any = None, **fields: Any) -> dict[str, Any]:

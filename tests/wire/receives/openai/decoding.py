@@ -6,10 +6,21 @@ from typing import Any
 from retinue.models.openai.decode import Decoder
 from tests.wire.receives.decoding import Decoded, Decoding, arguments, pieces
 
-__all__ = ["PEER", "Decoded", "arguments", "lines", "pieces", "said", "stream", "streamed", "whole"]
+__all__ = [
+    "DECODING",
+    "PEER",
+    "Decoded",
+    "arguments",
+    "lines",
+    "pieces",
+    "said",
+    "stream",
+    "streamed",
+    "whole",
+]
 
-_DECODING = Decoding(Decoder, "openai", "OPENAI_API_KEY")
-PEER, stream, whole = _DECODING.peer, _DECODING.stream, _DECODING.whole
+DECODING = Decoding(Decoder, "openai", "OPENAI_API_KEY")
+PEER, stream, whole = DECODING.peer, DECODING.stream, DECODING.whole
 
 
 def lines(*data: str, done: bool = True) -> bytes:

@@ -1,5 +1,6 @@
 """Answers written by hand, for what the recordings do not have."""
 
+import base64
 import json
 from typing import Any
 
@@ -183,6 +184,70 @@ def test_a_refusal_is_kept_beside_the_text() -> None:
     got = streamed(said(refusal="I can"), said(refusal="not."), said("stop"))
     assert got.meta["refusal"] == "I cannot."
     assert got.message.text == ""
+    assert got.message.finish == "content_filter"
+
+
+def test_what_is_cited_and_shown_comes_piece_by_piece_and_is_all_there() -> None:
+    cited = [{"type": "url_citation", "url_citation": {"url": f"https://{n}"}} for n in "ab"]
+    shown = [{"type": "image_url", "index": n, "image_url": {"url": f"data:{n}"}} for n in (0, 1)]
+    searches = [{"index": 0, "type": "search", "arguments": "{}"}, {"index": 0, "output": "sun"}]
+    got = streamed(
+        said(content="Hi", annotations=cited[:1], images=shown[:1], executed_tools=searches[:1]),
+        said(annotations=cited, images=shown[1:]),
+        said(executed_tools=[searches[1] | {"type": "search"}]),
+        said("stop"),
+    )
+    assert got.meta["annotations"] == cited
+    assert got.meta["images"] == shown
+    assert got.meta["executed_tools"] == [searches[0] | searches[1]]
+
+
+def test_how_likely_each_token_was_is_told_where_it_was_asked() -> None:
+    def weighed(*tokens: str) -> dict[str, Any]:
+        return {"content": [{"token": token, "logprob": -0.1} for token in tokens], "refusal": None}
+
+    chunks = [
+        json.dumps({"choices": [{"delta": {"content": word}, "logprobs": weighed(word)}]})
+        for word in ("Hi", "!")
+    ]
+    wanted = {"content": weighed("Hi", "!")["content"]}
+    assert streamed(*chunks, said("stop")).meta["logprobs"] == wanted
+    choice = {"message": {"content": "Hi!"}, "logprobs": weighed("Hi", "!")}
+    assert whole({"choices": [choice]}).meta["logprobs"] == wanted
+
+
+def test_the_words_of_speech_are_the_text_and_the_sound_is_kept() -> None:
+    pieces_of_it = [base64.b64encode(sound).decode() for sound in (b"ab", b"cdef")]
+    got = streamed(
+        said(audio={"id": "audio_1", "transcript": "Hello "}),
+        said(audio={"transcript": "you", "data": pieces_of_it[0]}),
+        said(audio={"data": pieces_of_it[1]}),
+        said("stop", audio={"expires_at": 5}),
+    )
+    assert got.message.text == "Hello you"
+    speech = {
+        "id": "audio_1", "transcript": "Hello you", "expires_at": 5,
+        "data": base64.b64encode(b"abcdef").decode(),
+    }  # fmt: skip
+    assert got.meta["audio"] == speech
+    message = {"content": None, "audio": speech}
+    at_once = whole({"choices": [{"message": message, "finish_reason": "stop"}]})
+    assert (at_once.message.text, at_once.meta["audio"]) == ("Hello you", speech)
+
+
+@pytest.mark.rule("R-FAIL-2")
+@pytest.mark.parametrize("finish", ["error", "insufficient_system_resource"])
+def test_an_answer_that_ended_because_the_server_failed_is_none(finish: str) -> None:
+    got = streamed(said(content="Half"), said(finish))
+    assert type(got.error) is ModelOverloaded
+    assert finish in str(got.error)
+    assert got.message.text == "Half"
+
+
+def test_an_answer_that_asks_for_tools_ends_for_them_whatever_the_server_says() -> None:
+    call = {"index": 0, "id": "a", "function": {"name": "look", "arguments": "{}"}}
+    assert streamed(said("stop", tool_calls=[call])).message.finish == "tool_calls"
+    assert streamed(said("length", tool_calls=[call])).message.finish == "length"
 
 
 # -- what is no answer --------------------------------------------------------------------------

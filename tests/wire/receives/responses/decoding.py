@@ -9,6 +9,7 @@ from tests.wire.receives.decoding import Decoded, Decoding, arguments, pieces
 
 __all__ = [
     "CREATED",
+    "DECODING",
     "PEER",
     "USAGE",
     "Decoded",
@@ -25,8 +26,8 @@ __all__ = [
     "whole",
 ]
 
-_DECODING = Decoding(Decoder, "openai", "OPENAI_API_KEY")
-PEER, stream, whole = _DECODING.peer, _DECODING.stream, _DECODING.whole
+DECODING = Decoding(Decoder, "openai", "OPENAI_API_KEY")
+PEER, stream, whole = DECODING.peer, DECODING.stream, DECODING.whole
 
 
 def lines(*events: dict[str, Any] | str, named: bool = True) -> bytes:

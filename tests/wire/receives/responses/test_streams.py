@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from retinue.errors import ModelBroken
 from retinue.messages import FinishDelta, TextDelta, Thinking, ToolCallDelta, Usage
 from tests.models.vendor import asks, events_of, says, thinks
 from tests.wire.receives.responses.decoding import (
@@ -250,6 +251,22 @@ def test_a_refusal_is_kept_beside_the_text(in_pieces: bool) -> None:
     got = stream([lines(*events_of(body))]) if in_pieces else whole(body)
     assert got.meta["refusal"] == "I cannot."
     assert got.message.text == ""
+    assert got.message.finish == "content_filter"
+
+
+@pytest.mark.parametrize("in_pieces", [True, False])
+def test_how_likely_each_token_was_is_told_where_it_was_asked(in_pieces: bool) -> None:
+    likely = [{"token": "Hi", "logprob": -0.1}]
+    body = response(says("Hi", content=[{"type": "output_text", "text": "Hi", "logprobs": likely}]))
+    got = stream([lines(*events_of(body))]) if in_pieces else whole(body)
+    assert got.meta["logprobs"] == likely
+
+
+@pytest.mark.parametrize("status", ["queued", "in_progress"])
+def test_an_answer_that_is_put_off_is_none(status: str) -> None:
+    got = whole(response(status=status))
+    assert type(got.error) is ModelBroken
+    assert "leave 'background' out" in str(got.error)
 
 
 @pytest.mark.rule("R-USAGE-1")
@@ -284,7 +301,6 @@ def test_usage_takes_one_form_and_the_unknown_is_none(raw: Any, usage: Usage | N
         (response(says("x")), "stop"),
         (response(asks("look", "a")), "tool_calls"),
         (response(says("x"), status="incomplete"), "incomplete"),
-        (response(says("x"), status="queued"), "queued"),
         (
             response(
                 says("x"), status="incomplete", incomplete_details={"reason": "max_output_tokens"}
@@ -300,10 +316,7 @@ def test_usage_takes_one_form_and_the_unknown_is_none(raw: Any, usage: Usage | N
     ],
 )
 def test_why_the_answer_ended_is_told_once(body: dict[str, Any], finish: str) -> None:
-    ways = [whole(body)]
-    if body["status"] != "queued":
-        ways.append(stream([lines(*events_of(body))]))
-    for got in ways:
+    for got in (whole(body), stream([lines(*events_of(body))])):
         assert got.error is None
         assert [d.reason for d in got.deltas if isinstance(d, FinishDelta)] == [finish]
 

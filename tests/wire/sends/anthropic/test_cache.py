@@ -8,7 +8,8 @@ import pytest
 from retinue.chains.settings import Settings
 from retinue.messages import Message, Text, ToolCall, ToolResult, assistant, tool_result, user
 from retinue.models.anthropic.cache import Cache
-from retinue.models.anthropic.messages import encoded as encoded_message
+from retinue.models.anthropic.messages import MessageEncoder
+from retinue.models.capabilities import UNKNOWN, Limits
 from retinue.tools import tool
 from tests.models.calling import chat
 from tests.wire.sends.anthropic.encoding import encoded, encoder
@@ -121,9 +122,10 @@ def test_marks_change_nothing_but_themselves() -> None:
 
 def test_a_message_is_encoded_once_and_its_changed_copy_anew() -> None:
     message = user("Hello")
-    first = encoded_message(message)
-    assert encoded_message(message) is first
-    assert b"Bye" in encoded_message(message.with_text("Bye")).blocks[0]
+    messages = MessageEncoder(Limits("some-model", UNKNOWN))
+    first = messages.encoded(message)
+    assert messages.encoded(message) is first
+    assert b"Bye" in messages.encoded(message.with_text("Bye")).blocks[0]
     assert message == Message("user", (Text("Hello"),), id=message.id)
 
 

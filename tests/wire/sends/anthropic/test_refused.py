@@ -11,9 +11,21 @@ from hypothesis import strategies as st
 from retinue.chains.output import Output
 from retinue.chains.settings import Settings
 from retinue.errors import ConfigError
-from retinue.messages import File, Image, Message, Text, ToolCall, ToolResult, assistant, user
-from retinue.models.anthropic.abilities import MODELS, UNKNOWN, abilities_of
+from retinue.messages import (
+    File,
+    Image,
+    Message,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    assistant,
+    user,
+)
+from retinue.models.anthropic.abilities import MODELS, NEWEST, UNKNOWN, abilities_of
+from retinue.models.anthropic.encode import RequestEncoder
 from retinue.models.anthropic.fields import ANSWER
+from retinue.models.capabilities import Capabilities
 from retinue.tools import tool
 from tests.models.calling import chat
 from tests.wire.sends.anthropic.encoding import encoded, encoder
@@ -38,7 +50,6 @@ def look(x: int = 0) -> str:
         ("claude-x", Settings(extra={"top_k": 5}), "no top_k since"),
         ("claude-x", Settings(seed=1), "takes no seed"),
         ("claude-x", Settings(stop=("END", "\n")), "no stop of white space"),
-        ("claude-x", Settings(max_tokens=0), "max_tokens must be 1 or more"),
         ("claude-haiku-4-5", Settings(max_tokens=64_001), "it can write 64000"),
         ("claude-3-5-haiku-latest", Settings(effort="low"), "cannot think; leave effort='low' out"),
         ("claude-haiku-4-5", Settings(effort="max"), "'max'; it knows low, medium, high"),
@@ -124,7 +135,7 @@ def test_a_model_that_has_no_row_is_taken_at_its_word() -> None:
         (user(Image()), "This Image has neither data nor a URL"),
         (user(File(media_type="application/pdf")), "This File has neither data nor a URL"),
         (user(Image(data=b"BM", media_type="image/bmp")), "'image/bmp'; it takes image/jpeg"),
-        (user(File(data=b"RIFF", media_type="audio/wav")), "'audio/wav'; it takes PDF"),
+        (user(File(data=b"RIFF", media_type="audio/wav")), "takes no recordings"),
         (user(File(url="https://x/a.txt", media_type="text/plain")), "give the File its data"),
         (user(File(data=b"\xff", media_type="text/plain")), "no text in UTF-8"),
         (user(Image(url="data:image/png,abc")), "data URL without base64"),
@@ -140,12 +151,42 @@ def test_a_message_that_cannot_be_sent_names_its_part(message: Message, words: s
         encoded(message)
 
 
-def test_an_old_model_takes_no_documents_also_not_of_tools() -> None:
-    paper = File(data=b"%PDF", media_type="application/pdf")
-    result = Message("tool", (ToolResult("a", "look", (paper,)),))
-    for messages in ([user(paper)], [user("?"), assistant(calls=[ToolCall("a", "look")]), result]):
-        with pytest.raises(ConfigError, match="takes no documents"):
-            encoded(*messages, model="claude-3-haiku-20240307", tools=(look,))
+@pytest.mark.rule("R-TOOL-6")
+@pytest.mark.parametrize(
+    ("part", "takes", "words"),
+    [
+        (
+            File(data=b"%PDF", media_type="application/pdf"),
+            Capabilities(documents=False),
+            "no documents",
+        ),
+        (Image(data=b"GIF8"), Capabilities(images=False), "no images"),
+    ],
+)
+def test_what_a_model_is_declared_not_to_take_is_refused_and_left_out_of_results(
+    part: Image | File, takes: Capabilities, words: str
+) -> None:
+    able = takes.over(abilities_of("claude-sonnet-4-6"))
+    asking = RequestEncoder("claude-sonnet-4-6", able, NEWEST, "none")
+    with pytest.raises(ConfigError, match=f"claude-sonnet-4-6 takes {words}"):
+        asking.encode(chat(user(part)))
+    called = assistant(calls=[ToolCall("a", "look")])
+    result = Message("tool", (ToolResult("a", "look", (part,)),))
+    body = json.loads(asking.encode(chat("?", called, result, tools=(look,))).content)
+    ((block,),) = [turn["content"] for turn in body["messages"][2:]]
+    assert "this model cannot take it" in block["content"][0]["text"]
+
+
+def test_an_old_model_takes_no_documents() -> None:
+    with pytest.raises(ConfigError, match="takes no documents"):
+        encoded(user(File(data=b"%PDF", media_type="application/pdf")), model="claude-3-haiku")
+
+
+def test_an_effort_that_is_no_budget_is_refused_where_thinking_takes_one() -> None:
+    able = Capabilities(efforts=("turbo",)).over(abilities_of("claude-sonnet-4-5"))
+    asking = RequestEncoder("claude-sonnet-4-5", able, NEWEST, "none")
+    with pytest.raises(ConfigError, match="effort='turbo' names none; the words are low, medium"):
+        asking.encode(chat("Hi", settings=Settings(effort="turbo")))
 
 
 def test_a_model_without_prefill_is_not_given_one() -> None:
@@ -260,3 +301,10 @@ def test_a_long_answer_is_asked_for_as_a_stream() -> None:
     assert one.encode(chat("Hi")).stream is False
     assert one.encode(chat("Hi", stream=True)).stream is True
     assert one.encode(chat("Hi", settings=Settings(max_tokens=30_000))).stream is True
+
+
+@pytest.mark.parametrize("opaque", ["[1]", "{}", "not json", '"\ud83d"'])
+def test_what_was_kept_in_a_form_that_nobody_knows_is_left_out(opaque: str) -> None:
+    thought = Thinking("Hm.", opaque=opaque, provider="anthropic")
+    body = encoded("Hi", Message("assistant", (thought, Text("Yes."))), "And?")
+    assert body["messages"][1]["content"] == [{"type": "text", "text": "Yes."}]

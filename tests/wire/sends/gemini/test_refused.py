@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from retinue.chains.output import Output
 from retinue.chains.settings import Settings
 from retinue.errors import ConfigError
-from retinue.messages import File, Image, Message, Text, ToolResult, user
+from retinue.messages import File, Image, Message, Text, ToolCall, ToolResult, assistant, user
 from retinue.models.gemini.abilities import MODELS, UNKNOWN, UNKNOWN_OLD, abilities_of
 from retinue.models.gemini.encode import RequestEncoder
 from retinue.models.gemini.schemas import native_form
@@ -42,7 +42,6 @@ def encoded(*messages: str | Message, model: str = "gemini-3.8-flash", **fields:
         ("gemini-3-pro-preview", Settings(effort="medium"), "it knows low, high"),
         ("gemini-2.9-new", Settings(effort="xhigh"), "it knows none, minimal, low, medium, high"),
         ("gemini-x", Settings(parallel_tool_calls=False), "leave parallel_tool_calls=False out"),
-        ("gemini-x", Settings(max_tokens=0), "max_tokens must be 1 or more"),
         ("gemini-2.5-pro", Settings(max_tokens=70_000), "it can write 65536"),
         ("gemini-x", Settings(temperature=2.5), "temperature must be from 0 to 2, not 2.5"),
         ("gemini-x", Settings(stop=tuple("abcdef")), "at most 5 stop sequences, not 6"),
@@ -164,3 +163,13 @@ def test_a_form_within_itself_and_one_with_free_names_can_be_said() -> None:
     assert form["$defs"] == schema["$defs"]
     assert form["additionalProperties"] == {"type": "integer", "description": "{multipleOf: 2}"}
     assert schema["additionalProperties"]["multipleOf"] == 2  # the user's own is as it was
+
+
+def test_a_part_of_a_result_that_is_left_out_is_told_to_the_application(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    result = Message("tool", (ToolResult("a", "look", (File(data=b"?"),)),))
+    body = encoded("?", assistant(calls=[ToolCall("a", "look")]), result, tools=(look,))
+    assert "this model cannot take it" in json.dumps(body["contents"][-1])
+    assert "result of look is left out: File" in caplog.text
+    assert "say with media_type=" in caplog.text

@@ -174,7 +174,7 @@ MEDIA = [
             File(data=PDF, media_type="application/pdf"),
             File(url=PDF_URI, media_type="application/pdf", name="b.pdf"),
         ),
-        sent=[shown(text("Read"), document("a.pdf"), document("file"), document("b.pdf"))],
+        sent=[shown(text("Read"), document("a.pdf"), document("file.pdf"), document("b.pdf"))],
     ),
     talk(
         "recordings", user(
@@ -231,7 +231,7 @@ CALLS = [
         sent=[ASKED, asked(called("a", "x")),
               result("a", "left\n[image 1: in the next message]\n[file 2: in the next message]"),
               shown(text("image 1 of the result of x (a):"), image(PNG_URI),
-                    text("file 2 of the result of x (a):"), document("file"))],
+                    text("file 2 of the result of x (a):"), document("file.pdf"))],
     ),
     talk("arguments that are no JSON", ASK, assistant(calls=[ToolCall("a", "x", "{oops")]),
          tool_result(ToolResult("a", "x", (Text("no JSON"),), ok=False)),

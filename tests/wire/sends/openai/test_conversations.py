@@ -151,10 +151,22 @@ def test_a_document_goes_by_url_where_that_is_taken() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("data", "media_type"),
+    [(b"\xff\xd8\xff\xe0", "image/jpeg"), (b"RIFF0000WEBP", "image/webp"), (b"?", "image/png")],
+)
+def test_an_image_is_called_what_it_is_and_not_what_is_claimed(
+    data: bytes, media_type: str
+) -> None:
+    (message,) = sent_messages(user(Image(data=data)))
+    url = message["content"][0]["image_url"]["url"]
+    assert url.startswith(f"data:{media_type};base64,")
+
+
 def test_a_url_that_is_the_data_goes_everywhere() -> None:
     uri = "data:application/pdf;base64,JVBERg=="
     (message,) = sent_messages(user(File(url=uri, media_type="application/pdf")))
-    assert message["content"][0]["file"] == {"filename": "file", "file_data": uri}
+    assert message["content"][0]["file"] == {"filename": "file.pdf", "file_data": uri}
 
 
 @pytest.mark.parametrize(

@@ -166,7 +166,7 @@ TALKS = [
         ),
         sent=[{"role": "user", "content": [
             {"type": "input_file", "filename": "a.pdf", "file_data": PDF_URI},
-            {"type": "input_file", "filename": "file", "file_data": PDF_URI},
+            {"type": "input_file", "filename": "file.pdf", "file_data": PDF_URI},
         ]}],
     ),
     talk(
@@ -219,7 +219,7 @@ CALLS = [
         sent=[ASKED, called("a", "x"), result("a", [
             {"type": "input_text", "text": "left"},
             {"type": "input_image", "detail": "auto", "image_url": PNG_URI},
-            {"type": "input_file", "filename": "file", "file_data": PDF_URI},
+            {"type": "input_file", "filename": "file.pdf", "file_data": PDF_URI},
         ])],
     ),
     talk(

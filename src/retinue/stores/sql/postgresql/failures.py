@@ -110,12 +110,21 @@ def explain(error: Exception, address: Address, timeout: float) -> StoreError | 
     return _worded(next(filter(None, sentences), _OTHER), address, said, timeout)
 
 
+def nowhere(address: Address) -> StoreError:
+    """The sentence for a user whose search path leads to no schema: the tables have no place."""
+    return StoreError(
+        f"User {address.user} has in {address} no schema to make its tables in; give schema=..., or"
+        " let the user's search_path name one that is there and open to this user."
+    )
+
+
 def lost_lock(address: Address, conversation: str) -> StoreError:
     """The sentence for a writer whom nothing kept from others for a while."""
     return StoreError(
         f"The connection to {address} that kept other turns from writing conversation"
         f" {rules.quoted(conversation)} was lost while this one wrote it; what was stored is there,"
-        " but look at what others may have stored in between."
+        " but look at what others may have stored in between, and whether a pooler on the way keeps"
+        " sessions."
     )
 
 

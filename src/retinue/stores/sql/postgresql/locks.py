@@ -13,13 +13,26 @@ import threading
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from retinue.errors import StoreError
 from retinue.stores.sql import forks
 
 if TYPE_CHECKING:
     from retinue.stores.sql.postgresql.session import Session
+
+# A session that holds locks says nothing for the length of a turn. Servers before 14 have no such
+# setting, and then there is nothing to do.
+_UNHURRIED: Final = (
+    "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'idle_session_timeout'"
+)
+
+# Not simply the first schema of the search path: the tables may be found further down in it, and
+# all who find the same tables must ask for the same locks.
+_WHERE: Final = (
+    "SELECT coalesce((SELECT nspname FROM pg_class JOIN pg_namespace AS n ON n.oid = relnamespace"
+    " WHERE pg_class.oid = to_regclass('retinue_conversations')), current_schema())"
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -32,8 +45,8 @@ class SessionLocks:
         connect: a new connection in autocommit mode; called in the thread.
         explain: the StoreError for what went wrong.
         lost: the StoreError for the lock of this name, which went with its connection.
-        schema: what the names belong to, as another schema has locks of its own; None for the
-            first one in the search path of the connection.
+        schema: what the names belong to, as another schema has locks of its own; None for that in
+            which a connection finds the tables, or would make them.
     """
 
     def __init__(
@@ -144,8 +157,8 @@ class SessionLocks:
         freed = False
         if key is not None and self._session is not None:
             try:
-                self._session.execute("SELECT pg_advisory_unlock(%s)", (key,))
-                freed = True
+                row = self._session.execute("SELECT pg_advisory_unlock(%s)", (key,)).fetchone()
+                freed = row is not None and row[0] is True  # a pooler may have changed the session
             except psycopg.Error:
                 self._end()  # what cannot be freed alone is freed with the connection
         if self._closing and not self._held:
@@ -159,13 +172,14 @@ class SessionLocks:
 
     def _begin(self) -> "Session":
         session = self._connect()
-        if self._schema is None:
-            try:
-                row = session.execute("SELECT current_schema()").fetchone()
-            except BaseException:
-                session.close()
-                raise
-            self._schema = str(row and row[0])
+        try:
+            session.execute(_UNHURRIED)
+            if self._schema is None:
+                row = session.execute(_WHERE).fetchone()
+                self._schema = str(row and row[0])
+        except BaseException:
+            session.close()
+            raise
         self._session = session
         self._ending = weakref.finalize(self, session.close)
         return session

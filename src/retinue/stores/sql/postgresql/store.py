@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _FIRST_PAUSE: Final = 0.005  # seconds between two tries for another process's lock; doubles
 _LONGEST_PAUSE: Final = 0.1
 _MOST_CONNECTIONS: Final = 1_000
+_SHORTEST: Final = 0.001  # seconds that a statement may take; PostgreSQL counts milliseconds
+_LONGEST: Final = 1_000_000.0  # seconds; it has 32 bits for them
 _MAKING_TABLES: Final = 0x726574696E7565  # "retinue"; an advisory lock of the database
 
 
@@ -58,12 +60,12 @@ class PostgreSQL(SQLStore):
     def __init__(
         self, url: str, *, schema: str | None = None, pool: int = 4, timeout: float = 30.0
     ) -> None:
-        if not 1 <= pool <= _MOST_CONNECTIONS:
+        if type(pool) is not int or not 1 <= pool <= _MOST_CONNECTIONS:
             raise ConfigError(
-                f"pool={pool} makes no sense; give 1 to {_MOST_CONNECTIONS:,} connections."
+                f"pool={pool!r} makes no sense; give 1 to {_MOST_CONNECTIONS:,} connections."
             )
-        if not 0 < timeout < 1_000_000:
-            raise ConfigError(f"timeout={timeout} makes no sense; give seconds, more than 0.")
+        if not rules.is_between(timeout, _SHORTEST, _LONGEST):
+            raise ConfigError(f"timeout={timeout!r} makes no sense; give seconds, more than 0.")
         self._address: Address = parse(url, schema, self.extra)
         self._pool = pool
         self._timeout = timeout
@@ -104,8 +106,10 @@ class PostgreSQL(SQLStore):
         from sqlalchemy.schema import CreateSchema
 
         connection.execute(select(func.pg_advisory_xact_lock(_MAKING_TABLES)))
-        schema = self._address.schema
-        if schema is not None and connection.scalar(select(func.current_schema())) is None:
+        if connection.scalar(select(func.current_schema())) is None:
+            schema = self._address.schema
+            if schema is None:
+                raise failures.nowhere(self._address)
             connection.execute(CreateSchema(schema))
 
     def _explain(self, error: Exception) -> StoreError | None:

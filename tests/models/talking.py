@@ -1,0 +1,47 @@
+"""Turns of whole agents, and the tools that their models call."""
+
+from collections.abc import AsyncIterable
+from typing import Any
+
+from retinue import Agent, Image, TurnResponse, events, tool
+from retinue.chains.events import Event
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(8)
+
+
+@tool
+def weather(city: str) -> str:
+    """The weather now."""
+    if city == "Atlantis":
+        raise ValueError("no such city")
+    return f"sunny in {city}"
+
+
+@tool
+def photo(city: str) -> list[Any]:
+    """A picture."""
+    return [f"{city} from above", Image(data=PNG)]
+
+
+async def talk(agent: Agent, question: Any, *, stream: bool = False, **rest: Any) -> TurnResponse:
+    """One turn; where it is read as a stream, what was shown is what is returned."""
+    if not stream:
+        return await agent.run(question, **rest)
+    seen: list[Event] = []
+    turn = agent.stream(question, **rest)
+    async with turn:
+        await read(turn, seen)
+    result = await turn.result()
+    assert text_of(seen).endswith(result.text)
+    return result
+
+
+async def read(turn: AsyncIterable[Event], seen: list[Event]) -> None:
+    """Reads a turn to its end; what was read before an error is there too."""
+    async for event in turn:
+        seen.append(event)
+
+
+def text_of(seen: list[Event]) -> str:
+    """The text that was shown."""
+    return "".join(event.text for event in seen if isinstance(event, events.TextChunk))
