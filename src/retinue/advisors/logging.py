@@ -1,7 +1,6 @@
 """`Logging`: one line for each turn, model call and tool run."""
 
 import logging
-import re
 import time
 from typing import Any, Final, Protocol
 
@@ -14,16 +13,10 @@ from retinue.chains import (
     TurnRequest,
     TurnResponse,
 )
+from retinue.errors import ConfigError
+from retinue.messages.masking import mask
 from retinue.tools import ToolResponse
 
-_SECRETS: Final = re.compile(
-    r"(?i)\b(sk-[\w-]{8,}|gh[pousr]_\w{16,}|xox[abprs]-[\w-]{8,}|AKIA[0-9A-Z]{16}"
-    r"|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
-    r"|(?P<lead>\b(?:bearer|basic)\s+|://[^\s/:@]*:(?=[^\s/@]*@)"
-    r"|(?:api[_-]?key|access[_-]?key|private[_-]?key|token|secret|passw(?:or)?d)(?:[_-]\w+)?"
-    r"[\"']?\s*[:=]\s*[\"']?(?:(?:bearer|basic)\s+)?)"
-    r"[^\s\"',}@]{4,}"
-)
 _LONGEST_ERROR: Final = 1_000  # characters
 
 
@@ -45,6 +38,9 @@ class Logging(Advisor):
         level: the level of the lines; errors are logged at ERROR.
         preview: characters of text that a line may show; 0 shows none. Things that look like keys
             and passwords are masked.
+
+    Raises:
+        ConfigError: the logger has no `log`, or `preview` is negative.
     """
 
     def __init__(
@@ -54,6 +50,13 @@ class Logging(Advisor):
         level: int = logging.INFO,
         preview: int = 80,
     ) -> None:
+        if logger is not None and not callable(getattr(logger, "log", None)):
+            raise ConfigError(
+                f"Logging({logger!r}) cannot be used; give a standard logger, one of structlog's,"
+                " or any object with log(level, event, **fields)."
+            )
+        if preview < 0:
+            raise ConfigError(f"Logging(preview={preview}): give 0 characters or more.")
         self._logger = logger if logger is not None else logging.getLogger("retinue")
         self._level = level
         self._preview = preview
@@ -84,7 +87,10 @@ class Logging(Advisor):
         with self._line("chat", round=request.round, messages=len(request.messages)) as line:
             response = await call_next(request)
             line.fields |= {
+                "model": response.message.model,
                 "finish": response.message.finish,
+                "input": response.usage and response.usage.input,
+                "output": response.usage and response.usage.output,
                 "calls": ",".join(call.name for call in response.message.tool_calls) or None,
                 "answer": self._cut(response.text),
                 "blocked_by": response.blocked_by,
@@ -113,11 +119,6 @@ class Logging(Advisor):
             return None
         masked = mask(text[: 8 * self._preview])
         return masked if len(masked) <= self._preview else masked[: self._preview] + "…"
-
-
-def mask(text: str) -> str:
-    """The text with what looks like a key or a password replaced by ***."""
-    return _SECRETS.sub(lambda found: (found["lead"] or "") + "***", text)
 
 
 class _Line:
