@@ -1,0 +1,1 @@
+"""Looking things up: words, passages, indexes, and functions that search."""
