@@ -18,6 +18,7 @@
     ├─ StoreError             the conversation store is at fault
     │  ├─ ConversationBusy    another turn is writing this conversation
     │  └─ ConversationNotFound  no such conversation, or it belongs to somebody else
+    ├─ RetrievalError         an index of documents, or a retriever, is at fault
     └─ InternalError          retinue is wrong; please report it
 
 Every message is one sentence or two: what happened, what was tried, what to do. A secret never
@@ -26,8 +27,8 @@ Outside the tree stands `TimedOut` of the engines: a plain TimeoutError, as a to
 """
 
 import errno
-from collections.abc import Iterator
-from typing import Final, Literal
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal, NamedTuple
 
 Failure = Literal["semantic", "transient", "environment", "fatal"]
 """Who can mend it: the model, time, a person, nobody (R-FAIL-1)."""
@@ -121,8 +122,39 @@ class ToolError(RetinueError):
         self.retry_after = retry_after
 
 
+class Problem(NamedTuple):
+    """One thing in an answer that is not as it should be, in words that a model can act on.
+
+    Attributes:
+        path: where in the answer, such as "items[0].name"; empty for the answer as a whole.
+        expected: what holds there, as it follows "it ..." or stands alone: "should be an integer".
+        got: what stands there instead, as JSON that may be cut short, or "nothing".
+    """
+
+    path: str
+    expected: str
+    got: str
+
+    def __str__(self) -> str:
+        got = f", got {self.got}" if self.got else ""
+        return f"{self.path or 'the answer'}: {self.expected}{got}"
+
+
 class OutputError(RetinueError):
-    """The final answer does not fit the output type."""
+    """The final answer does not fit the output type.
+
+    Args:
+        message: what is wrong, for a person.
+        problems: the same, one by one.
+        is_json: whether the answer was JSON at all.
+    """
+
+    def __init__(
+        self, message: str, problems: Sequence[Problem] = (), *, is_json: bool = True
+    ) -> None:
+        super().__init__(message)
+        self.problems = tuple(problems)
+        self.is_json = is_json
 
 
 class StoreError(RetinueError):
@@ -135,6 +167,10 @@ class ConversationBusy(StoreError):
 
 class ConversationNotFound(StoreError):
     """There is no such conversation for this owner."""
+
+
+class RetrievalError(RetinueError):
+    """Documents cannot be looked up: an index, a retriever or an embedder is at fault."""
 
 
 class InternalError(RetinueError):

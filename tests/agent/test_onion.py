@@ -254,6 +254,18 @@ async def test_a_hundred_turns_at_once_on_one_agent_share_nothing() -> None:
     assert len({one.id for one in results}) == 100
 
 
+async def test_layers_know_the_agent_and_its_own_model() -> None:
+    seen: list[tuple[str, Any]] = []
+
+    async def look(request: Any, call_next: Any) -> Any:
+        seen.append((request.agent, request.own_model))
+        return await call_next(request)
+
+    model = Scripted("hi")
+    await Agent(model, advisors=[Layer("Look", turn=look, chat=look)], name="ada").run("go")
+    assert seen == [("ada", model)] * 2
+
+
 @pytest.mark.behaviour("B-ON-12")
 async def test_context_goes_inward_through_every_round_and_back_to_the_caller() -> None:
     seen: list[tuple[str, int, str]] = []

@@ -286,6 +286,34 @@ async def test_an_error_of_the_caller_s_own_reaches_the_reader_unwrapped_and_las
         await turn.result()
 
 
+@pytest.mark.rule("R-FAIL-2")
+@pytest.mark.parametrize("streamed", [False, True])
+@virtual_time
+async def test_a_transform_that_asks_for_it_is_told_of_each_retry(streamed: bool) -> None:
+    class Told:
+        def __init__(self) -> None:
+            self.errors: list[str] = []
+
+        def feed(self, delta: Delta) -> tuple[Delta]:
+            return (delta,)
+
+        def flush(self) -> tuple[Delta, ...]:
+            return ()
+
+        def retried(self, error: ModelError, wait: float) -> None:
+            assert wait >= 0
+            self.errors.append(str(error))
+
+    told = Told()
+    model = Scripted(ModelOverloaded("one"), ModelTimeout("two"), "answer")
+    agent = Agent(model, advisors=[Layer("told", stream=lambda request: told)])
+    if streamed:
+        await read(agent.stream("q"))
+    else:
+        await agent.run("q")
+    assert told.errors == ["one", "two"]
+
+
 @pytest.mark.rule("R-FAIL-3")
 async def test_an_error_is_raised_although_the_log_could_not_be_written_and_says_so() -> None:
     class Full(InMemory):

@@ -210,7 +210,7 @@ async def test_an_output_type_of_a_sub_agent_is_given_as_json() -> None:
     class City:
         name: str
 
-    helper = child('{"name": "Oslo"}', "no JSON", output=City)
+    helper = child('{"name": "Oslo"}', *["no JSON"] * 3, output=City)
     model = Scripted([call("child", task="a")], [call("child", task="b")], "done")
     result = await Agent(model, tools=[helper.as_tool()]).run("?")
     first, second = told(result)

@@ -204,7 +204,7 @@ async def test_a_call_on_the_side_is_bound_by_the_budgets_of_the_turn(hook: str)
         raise AssertionError("the budget stopped nothing")
 
     judge = Scripted(using(29, text="yes"), repeat=True)
-    model = Scripted(call("look", at="a"))
+    model = Scripted(Say(calls=[call("look", at="a")], usage=Usage(input=0, output=0)))
     hooks: dict[str, Any] = {hook: ask_for_ever}
     log = Log()
     agent = Agent(

@@ -94,16 +94,16 @@ def test_an_answer_is_read_as_a_value_of_the_type(form: Any, text: str, value: A
     [
         (Plain, "Oslo", "malformed"),
         (Plain, '{"size": 1}', "name"),
-        (Plain, '{"name": "Oslo", "size": "big"}', r"\$\.size"),
+        (Plain, '{"name": "Oslo", "size": "big"}', 'size: should be int, got "big"'),
         (Plain, '{"name": "Oslo"', "truncated"),
         (Plain, "", "truncated"),
         (Typed, "[]", "object"),
         (Packed, '{"name": "Oslo", "kind": "village"}', "village"),
-        (Pedantic, "{}", "name: Field required"),
+        (Pedantic, "{}", "name: is required, got nothing"),
         (Pedantic, '{"name": "Oslo", "size": -1}', "size: .*greater than or equal to 0"),
         (Pedantic, '{"name": "R2D2"}', "name: .*a name has no digits"),
-        (list[Pedantic], f"[{OSLO}, {{}}]", r"1\.name: Field required"),
-        (list[int], "[1, null]", r"\$\[1\]"),
+        (list[Pedantic], f"[{OSLO}, {{}}]", r"\[1\]\.name: is required"),
+        (list[int], "[1, null]", r"\[1\]: should be int, got null"),
         ({"type": "object"}, "no JSON", "malformed"),
     ],
 )
@@ -146,15 +146,10 @@ def test_what_has_no_schema_is_refused_when_the_agent_is_built(form: Any) -> Non
 
 
 async def test_the_result_of_a_turn_reads_the_answer() -> None:
-    model = Scripted(OSLO, "Bergen", OSLO)
+    model = Scripted(OSLO, OSLO)
     agent = Agent(model, output=Plain)
     assert (await agent.run("where?")).output == Plain("Oslo")
     assert [request.output for request in model.requests] == [Output.of(Plain)]
-    wrong = await agent.run("where?")
-    assert wrong.status == "completed"
-    assert wrong.text == "Bergen"
-    with pytest.raises(OutputError):
-        _ = wrong.output
     assert (await agent.run("where?", output=Pedantic)).output == Pedantic(name="Oslo")
 
 

@@ -13,6 +13,7 @@ from retinue.agent.building import (
     check_parts,
     check_price,
     checked_tools,
+    has_validator,
     listed,
 )
 from retinue.agent.gate import Gate
@@ -24,6 +25,7 @@ from retinue.agent.subagent import agent_tool
 from retinue.chains import (
     Explanation,
     Output,
+    Repair,
     Scope,
     Settings,
     Slot,
@@ -57,7 +59,8 @@ class Agent:
         eligible: whether the calls of an answer may run at all.
         slots: declared state slots.
         settings: how the model shall answer.
-        output: the form of the final answer: a type or a JSON Schema. `result.output` reads it.
+        output: the form of the final answer: a type or a JSON Schema. `result.output` reads it. An
+            answer that does not fit is asked for again, twice at most, unless an advisor validates.
         retry: how failed model calls are tried again.
         name: what it is called in pictures and as a tool.
 
@@ -119,6 +122,7 @@ class Agent:
             ),
             settings=given["settings"] or Settings(),
             output=None if output is None else Output.of(output),
+            repair=None if has_validator(advisors) else Repair(),
             price=None if limits.cost is None else cost,
         )
         self._family = family
@@ -270,6 +274,7 @@ class Agent:
         )
         scope = request.scope
         scope.path = (*parent.path, call_id)
+        scope.meters = {**parent.meters}
         if parent.token_limit is not None:
             left = max(0, parent.token_limit - parent.tokens)
             scope.token_limit = min(left, scope.token_limit or left)
@@ -281,7 +286,7 @@ class Agent:
         return Explanation(
             agent=self.name,
             model=f"{model.provider}:{model.name}",
-            layers=tuple(view(advisor) for advisor in self._plan.advisors),
+            layers=tuple(map(view, self._plan.shown_layers)),
             tools=tuple(each.name for each in self._plan.tools),
             warnings=tuple(self._warnings),
         )
@@ -324,6 +329,7 @@ class Agent:
         messages = as_messages(question)
         check_parts({"settings": settings})
         scope = Scope(self._loop.consult, channel, plan.limits.tokens)
+        scope.agent, scope.model = plan.name, plan.model
         return TurnRequest(
             scope=scope,
             state=initial(plan.slots.values(), state) if plan.slots or state else state,

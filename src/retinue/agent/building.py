@@ -87,6 +87,11 @@ def check_price(model: Model) -> None:
         )
 
 
+def has_validator(advisors: Sequence[object]) -> bool:
+    """Whether one of the advisors sees to it that the answer has the form asked for."""
+    return any("validates" in getattr(advisor, "traits", ()) for advisor in advisors)
+
+
 def brought(advisors: Sequence[object], what: str) -> list[tuple[str, Any]]:
     """What advisors bring along, each with the advisor's name."""
     found: list[tuple[str, Any]] = []

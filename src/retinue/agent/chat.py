@@ -1,9 +1,11 @@
 """The core of the chat onion: one model call, and calls on the side."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from retinue.agent.plan import Plan
 from retinue.chains import (
+    Booking,
     ChatRequest,
     ChatResponse,
     Output,
@@ -12,12 +14,12 @@ from retinue.chains import (
     Spent,
     Transform,
     TurnRequest,
-    events,
 )
+from retinue.chains.meter import book, settle
 from retinue.chains.send import Collector, Delivery, Refusal
+from retinue.chains.weight import request_tokens
 from retinue.errors import ConfigError, ModelError
 from retinue.messages import Message, Usage
-from retinue.messages.estimate import message_tokens
 from retinue.models import Model, generate, resolve
 from retinue.tools import NOTHING
 
@@ -38,9 +40,16 @@ class Chat:
         if scope.log.journals:
             await scope.log.record(scope.log.transcript)
         transforms = [made for name, hook in self._streams if (made := _made(name, hook(request)))]
-        delivery = Delivery(scope, transforms, model=model.name, provider=model.provider)
+        bookings = await book(request, model.name, model.provider) if scope.meters else ()
+        delivery = Delivery(
+            scope,
+            transforms,
+            model=model.name,
+            provider=model.provider,
+            waits=request.turn.held,
+        )
         try:
-            return await self._call(request, model, delivery, visible=True)
+            return await self._call(request, model, delivery, bookings, visible=True)
         except Refusal as refusal:
             response = request.refuse(refusal.reason, answer=refusal.answer)
             return response.with_(blocked_by=refusal.by)
@@ -69,34 +78,83 @@ class Chat:
             settings=settings or Settings(),
             output=output,
         )
+        bookings = await book(request, asked.name, asked.provider) if scope.meters else ()
         collector = Collector(asked.name, asked.provider)
-        return await self._call(request, asked, collector, visible=False)
+        return await self._call(request, asked, collector, bookings, visible=False)
 
     async def _call(
-        self, request: ChatRequest, model: Model, sink: Collector, *, visible: bool
+        self,
+        request: ChatRequest,
+        model: Model,
+        sink: Collector,
+        bookings: Sequence[Booking],
+        *,
+        visible: bool,
     ) -> ChatResponse:
         """One model call with its retries; whatever comes of it is charged to the turn."""
-        scope = request.scope
-
-        def on_retry(error: ModelError, wait: float) -> None:
-            _charge(scope, model, sink.restart())
-            if visible:
-                scope.emit(events.ModelRetried, error=str(error), wait=wait)
-
+        bill = _Bill(request, model, sink)
         try:
-            meta = await generate(model, request, sink, self._plan.retry, on_retry)
+            meta = await generate(model, request, sink, self._plan.retry, bill.on_retry)
             await sink.finish()
+            sink.started = True  # an empty answer is one too
         finally:
-            _charge(scope, model, sink.usage)
-            if sink.usage is None and scope.token_limit is not None:
-                asked = sum(message_tokens(message) for message in request.messages)
-                scope.estimated += asked + sink.estimate
+            bill.charge(sink.usage)
+            if sink.usage is None and sink.started:
+                bill.estimate(needed=bool(bookings))
+            if bookings:
+                await settle(bookings, bill.spent)
         return ChatResponse(
             message=sink.message(),
             usage=sink.usage,
             tools=request.tools if visible else None,
             meta=meta or NOTHING,
         )
+
+
+class _Bill:
+    """What one model call comes to, try by try.
+
+    It is an object, since functions that share its variables would keep a dozen cells for each of
+    the calls that wait at the same time, and the garbage collector visits them all.
+
+    Attributes:
+        spent: what was charged to the turn, and what was estimated.
+    """
+
+    __slots__ = ("_model", "_request", "_sink", "spent")
+
+    def __init__(self, request: ChatRequest, model: Model, sink: Collector) -> None:
+        self._request = request
+        self._model = model
+        self._sink = sink
+        self.spent: list[Spent] = []
+
+    def on_retry(self, error: ModelError, wait: float) -> None:
+        """A try has failed: charges what it used, and tells the reader."""
+        self.charge(self._sink.restart())
+        self._sink.retried(error, wait)
+
+    def charge(self, usage: Usage | None) -> None:
+        """Charges what the provider reported, if it did."""
+        if usage is not None:
+            self.spent.append(self._spent(usage))
+            self._request.scope.charge(self.spent[-1:])
+
+    def estimate(self, *, needed: bool) -> None:
+        """Estimates a call that the provider told nothing of, where somebody counts.
+
+        Args:
+            needed: whether a meter counts; else it is only for the turn's limit of tokens.
+        """
+        scope = self._request.scope
+        if needed or scope.token_limit is not None:
+            guess = Usage(input=request_tokens(self._request), output=self._sink.estimate)
+            self.spent.append(self._spent(guess, estimated=True))
+            scope.estimated += guess.total
+
+    def _spent(self, usage: Usage, *, estimated: bool = False) -> Spent:
+        model = self._model
+        return Spent(model.name, model.provider, usage, self._request.round, estimated)
 
 
 def _made(name: str, transform: Transform | None) -> Transform | None:
@@ -107,8 +165,3 @@ def _made(name: str, transform: Transform | None) -> Transform | None:
         f"The stream hook of {name} gave {type(transform).__name__}, which has no feed() and"
         " flush(); return a transform, or None for none."
     )
-
-
-def _charge(scope: Scope, model: Model, usage: Usage | None) -> None:
-    if usage is not None:
-        scope.charge([Spent(model.name, model.provider, usage, scope.round)])

@@ -35,7 +35,10 @@ def ended(
 def cut_off(
     request: TurnRequest, status: Status, reason: str, error: BaseException | None = None
 ) -> TurnResponse:
-    """The response of a turn that was stopped: all that came is kept, no call is left open."""
+    """The response of a turn that was stopped: all that came is kept, no call is left open.
+
+    An answer that waited for the end of the turn is in the log, and is neither shown nor returned.
+    """
     scope, standing = request.scope, request.scope.standing
     messages = close_calls(scope.log.transcript, scope.results, f"Not finished. {reason}")
     if standing is not None and standing.answer is None:
@@ -44,7 +47,7 @@ def cut_off(
             standing.answer = partial
             messages = (*messages, scope.log.logged(partial))
     response = ended(request, messages, None, status, reason).with_(
-        message=None if standing is None else standing.answer, error=error
+        message=None if standing is None or standing.waits else standing.answer, error=error
     )
     settle(scope, response.text, reason)
     return response

@@ -6,6 +6,7 @@ scope has a reader.
 """
 
 import asyncio
+from collections.abc import Awaitable
 
 from msgspec import structs
 
@@ -43,7 +44,7 @@ class Loop:
         consult: a model call on the side.
     """
 
-    __slots__ = ("_batch", "_chat", "_plan", "_round", "consult", "turn")
+    __slots__ = ("_batch", "_chat", "_plan", "_repaired", "_round", "consult", "turn")
 
     def __init__(self, plan: Plan) -> None:
         chat = Chat(plan)
@@ -52,8 +53,16 @@ class Loop:
         self._chat = compose(plan.layers("chat"), chat.ask, ChatResponse)
         self._round = compose(plan.layers("round"), self._run_round, RoundResponse)
         turns = [(name, _noted(hook)) for name, hook in plan.layers("turn")]
-        self.turn = compose(turns, self._run_turn, TurnResponse)
+        repair = plan.repair
+        core = self._run_turn if repair is None else self._enter
+        self.turn = compose(turns, core, TurnResponse)
+        repairs = [] if repair is None else [(repair.name, _noted(repair.turn))]
+        self._repaired = compose(repairs, self._run_turn, TurnResponse)
         self.consult = chat.consult
+
+    def _enter(self, request: TurnRequest) -> Awaitable[TurnResponse]:
+        """The innermost turn layer is the repair of the answer, where a form is asked for."""
+        return self._run_turn(request) if request.output is None else self._repaired(request)
 
     async def _run_turn(self, request: TurnRequest) -> TurnResponse:
         scope = request.scope
@@ -140,7 +149,8 @@ class Loop:
         if answer.blocked_by is not None:  # a layer may give the same message again and again
             answer = answer.with_(message=answer.message.with_(id=new_id()))
         if not (scope.final_only and answer.message.tool_calls):
-            settle(scope, answer.text, "a layer changed the answer")
+            waits = turn.held and not answer.message.tool_calls
+            settle(scope, answer.text, "a layer changed the answer", waits=waits)
         if scope.standing is not None:
             scope.standing.answer = answer.message
         if answer.refused:

@@ -14,6 +14,7 @@ from retinue.chains import (
     ChatResponse,
     Hook,
     Output,
+    Repair,
     Scope,
     Settings,
     Slot,
@@ -48,7 +49,14 @@ class Plan(Struct, frozen=True, kw_only=True):
     slots: Mapping[str, Slot]
     settings: Settings
     output: Output | None
+    repair: Repair | None
     price: Callable[[list[Spent]], float | None] | None
+
+    @property
+    def shown_layers(self) -> tuple[object, ...]:
+        """The advisors, and innermost the repair of the answer, where a form is asked for."""
+        repaired = self.output is not None and self.repair is not None
+        return (*self.advisors, self.repair) if repaired else self.advisors
 
     def layers(self, hook: str) -> list[tuple[str, Hook[Any, Any]]]:
         """The layers of one hook, the outermost first."""

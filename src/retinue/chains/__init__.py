@@ -7,8 +7,10 @@ from retinue.chains.advisor import Advisor, Layer, hooks_of, name_of
 from retinue.chains.assembly import Explanation, LayerView, OnionWarning, assemble
 from retinue.chains.events import Status
 from retinue.chains.log import Journal
+from retinue.chains.meter import Booking, Meter
 from retinue.chains.onion import CallNext, Hook, compose
 from retinue.chains.output import Output
+from retinue.chains.repair import Check, Repair
 from retinue.chains.requests import (
     ChatRequest,
     Request,
@@ -23,8 +25,9 @@ from retinue.chains.settings import Settings
 from retinue.chains.state import Slot
 
 __all__ = [
-    "Advisor", "CallNext", "ChatRequest", "ChatResponse", "Delivery", "Explanation", "Hook",
-    "Journal", "Layer", "LayerView", "OnionWarning", "Output", "Refusal", "Request", "RoundRequest",
-    "RoundResponse", "Scope", "Settings", "Slot", "Spent", "Status", "ToolRequest", "Transform",
-    "TurnRequest", "TurnResponse", "assemble", "compose", "hooks_of", "name_of",
+    "Advisor", "Booking", "CallNext", "ChatRequest", "ChatResponse", "Check", "Delivery",
+    "Explanation", "Hook", "Journal", "Layer", "LayerView", "Meter", "OnionWarning", "Output",
+    "Refusal", "Repair", "Request", "RoundRequest", "RoundResponse", "Scope", "Settings",
+    "Slot", "Spent", "Status", "ToolRequest", "Transform", "TurnRequest", "TurnResponse",
+    "assemble", "compose", "hooks_of", "name_of",
 ]  # fmt: skip

@@ -36,7 +36,18 @@ TRAITS: Final = {
     "validates-stream": "checks streamed text as it goes by",
     "rewrites": "may change an answer that was already delivered",
     "retries": "calls its inner layers again after an error",
+    "validates": "asks again until the answer fits",
+    "withholds": "shows an answer only when the turn ends with it",
     "swallows": "turns errors of its inner layers into answers",
+    "consults": "may ask models on the side before its inner layers begin",
+    "meters": "counts model calls from here on",
+    "traces": "records spans and metrics",
+    "guards": "may refuse what is asked before a model sees it",
+    "grounds": "puts documents before the question",
+    "repeats": "sends the question twice",
+    "reads-history": "reads the conversation before a model is asked",
+    "searches-tools": "shows the model only the tools that it has found",
+    "changes-tools": "adds tools to those on offer, or takes some away",
 }
 """What an advisor may say of itself in `traits`, and what that means for its neighbours."""
 

@@ -17,6 +17,9 @@ class OnionWarning(UserWarning):
 
 _REFUSED: Final[Sequence[tuple[str, str, str]]] = (
     ("memory", "memory", "both keep the conversation, so every message would be sent twice"),
+    ("searches-tools", "searches-tools", "the inner one would search only what is found already"),
+    ("traces", "traces", "both record every call, so each would be counted twice"),
+    ("validates", "validates", "their attempts multiply; give one of them the form and the check"),
     ("holds", "validates-stream", "the inner one would check text that the outer one still holds"),
     ("forwards", "holds", "the outer one would forward only what the inner one has released"),
 )
@@ -24,6 +27,14 @@ _REFUSED: Final[Sequence[tuple[str, str, str]]] = (
 
 _DOUBTED: Final[Sequence[tuple[str, str, str]]] = (
     ("retries", "swallows", "the outer one never sees the errors that it should retry"),
+    ("validates", "swallows", "the outer one would have an error mended as if it were an answer"),
+    ("reads-history", "memory", "the outer one reads the conversation before it is loaded"),
+    ("grounds", "guards", "the outer one looks things up for questions that the inner one refuses"),
+    ("grounds", "repeats", "the inner one would repeat the documents with the question"),
+    ("repeats", "repeats", "the question would be sent four times"),
+    ("consults", "meters", "what the outer one asks on the side is neither counted nor limited"),
+    ("searches-tools", "changes-tools", "the outer one searches tools as they were before that"),
+    ("searches-tools", "memory", "the inner one may cut results that the outer one counts on"),
 )
 """Pairs of traits, outer and inner, that are probably a mistake."""
 

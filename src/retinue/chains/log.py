@@ -5,7 +5,7 @@ from typing import Protocol
 
 from retinue.chains.responses import TurnResponse
 from retinue.chains.stopping import Stopping
-from retinue.messages import Message, new_id
+from retinue.messages import Message, ToolCall, new_id
 
 
 class Journal(Protocol):
@@ -82,7 +82,15 @@ class Log:
     def logged(self, shown: Message) -> Message:
         """What the log keeps of an answer as it was shown."""
         was, logged = self.originals.get(shown.id, (None, None))
-        return logged if was is shown and logged is not None else shown
+        if was is None or logged is None:
+            return shown
+        if was is not shown and _words(was) == _words(shown):  # not what is said, but its calls
+            calls = shown.tool_calls
+            if len(calls) == len(logged.tool_calls):
+                left = iter(calls)
+                parts = (next(left) if type(p) is ToolCall else p for p in logged.parts)
+                return shown.with_(parts=tuple(parts))
+        return logged if was is shown else shown
 
     def placed(self, response: TurnResponse, instead_of: TurnResponse | None) -> TurnResponse:
         """The response with its answer in its place among its messages.
@@ -107,3 +115,7 @@ class Log:
     def supersede(self, ids: Iterable[str]) -> None:
         """These messages do not count in later turns."""
         self._superseded |= frozenset(ids)
+
+
+def _words(message: Message) -> tuple[str, str]:
+    return message.text, message.thinking

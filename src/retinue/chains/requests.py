@@ -20,6 +20,7 @@ from retinue.tools import NOTHING, Tool, ToolResponse, as_result
 
 if TYPE_CHECKING:
     from retinue.chains.log import Journal
+    from retinue.chains.meter import Meter
     from retinue.chains.scope import Scope
     from retinue.chains.taps import Pump
 
@@ -54,6 +55,16 @@ class Request(Struct, frozen=True, kw_only=True):
     def turn_id(self) -> str:
         """The id of the turn."""
         return self.scope.id
+
+    @property
+    def agent(self) -> str:
+        """The name of the agent whose turn it is."""
+        return self.scope.agent
+
+    @property
+    def own_model(self) -> Any:
+        """The agent's own model, which answers where no layer names another."""
+        return self.scope.model
 
     @property
     def spent(self) -> Sequence[Spent]:
@@ -102,6 +113,9 @@ class TurnRequest(Request, frozen=True, kw_only=True):
         output: the form that the final answer must have, or None.
         state: the slots when the turn began.
         context: what the caller and layers attach; handed back with the result.
+        held: whether the reader is shown an answer only when the turn ends, so that a layer may
+            still give it up unseen. Reasoning, calls and what is said before them are shown at
+            once.
         reentry: how many times the turn was re-entered; 0 at first.
         resumed: whether the turn goes on after a pause.
     """
@@ -115,6 +129,7 @@ class TurnRequest(Request, frozen=True, kw_only=True):
     tools: tuple[Tool, ...] = ()
     settings: Settings = Settings()
     output: Output | None = None
+    held: bool = False
     reentry: int = 0
     resumed: bool = False
 
@@ -168,6 +183,15 @@ class TurnRequest(Request, frozen=True, kw_only=True):
         """
         self.scope.tap(pump, Tap(self.scope.path, limit, lossy=lossy), self.conversation)
 
+    def meter_with(self, owner: object, meter: "Meter") -> bool:
+        """From here on `meter` is asked before each model call, those of sub-agents included.
+
+        Returns:
+            whether it is: False where `owner`, an advisor, meters the turn already, as where a
+            sub-agent has the same one.
+        """
+        return self.scope.meters.setdefault(id(owner), meter) is meter
+
     def respond(self, answer: str | Message, *, reason: str | None = None) -> TurnResponse:
         """Answers in place of all inner layers and the model; the turn is completed."""
         message = self.scope.log.own(as_answer(answer))
@@ -179,6 +203,7 @@ class TurnRequest(Request, frozen=True, kw_only=True):
             conversation=self.conversation,
             state=self.state,
             context=self.context,
+            form=self.output,
         )
 
     def refuse(self, reason: str, *, answer: str | Message = "") -> TurnResponse:

@@ -15,12 +15,16 @@ from retinue.tools import NOTHING, Tool, ToolResponse
 
 
 class Spent(Struct, frozen=True):
-    """What one model call cost in tokens, and which model was asked in which round."""
+    """What one model call cost in tokens, and which model was asked in which round.
+
+    `estimated` says that the provider reported nothing, and that the tokens are a guess.
+    """
 
     model: str
     provider: str
     usage: Usage
     round: int
+    estimated: bool = False
 
 
 class TurnResponse(Struct, frozen=True, kw_only=True):
@@ -34,12 +38,14 @@ class TurnResponse(Struct, frozen=True, kw_only=True):
         usage: tokens of the whole turn.
         spent: the same, call by call.
         rounds: model rounds that were run.
-        reason: why the turn ended, for all statuses but completed.
+        reason: why the turn ended, for all statuses but completed; for that, why a layer answered,
+            or what is wrong with an answer that never became valid.
         blocked_by: the layer that answered without its inner layers.
         state: the slots when the turn ended.
         context: what the caller and turn layers attached.
         form: the form that the answer was to have, or None.
         error: the exception behind status failed.
+        parsed: the library's own: what `with_read` noted.
     """
 
     id: str
@@ -56,6 +62,7 @@ class TurnResponse(Struct, frozen=True, kw_only=True):
     context: Mapping[str, Any] = NOTHING
     form: Output | None = None
     error: BaseException | None = None
+    parsed: tuple[Message | None, Any] | None = None
 
     @property
     def text(self) -> str:
@@ -74,7 +81,13 @@ class TurnResponse(Struct, frozen=True, kw_only=True):
         Raises:
             OutputError: the answer does not fit; it is still there as `text`.
         """
+        if self.parsed is not None and self.parsed[0] is self.message:
+            return self.parsed[1]
         return None if self.form is None else self.form.read(self.text)
+
+    def with_read(self, value: Any) -> Self:
+        """A copy that knows what its answer was read as; it is read anew if the answer changes."""
+        return structs.replace(self, parsed=(self.message, value))
 
     def with_(self, **changes: Any) -> Self:
         """A changed copy."""

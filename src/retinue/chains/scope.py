@@ -17,6 +17,7 @@ from retinue.messages import Message, Usage, new_id
 from retinue.tools import NOTHING, ToolResponse
 
 if TYPE_CHECKING:
+    from retinue.chains.meter import Meter
     from retinue.chains.output import Output
     from retinue.chains.send import Delivery
     from retinue.chains.settings import Settings
@@ -32,6 +33,8 @@ class Scope:
 
     Attributes:
         id: the turn's id.
+        agent: the name of the agent.
+        model: the agent's own model; it has a `name` and a `provider`.
         consult: asks a model on the side; set by the agent.
         log: what was said so far, and where it is stored.
         stopping: how the turn is stopped.
@@ -42,6 +45,7 @@ class Scope:
         standing: the last delivery, whose text the reader holds.
         round, attempt: the numbers of the last ones.
         token_limit: tokens that the turn may use, or None.
+        meters: who is asked before each model call, by the id of the layer that brought it.
         deadline: when the turn's time is up, by the clock of the event loop, or None.
         spent: the model calls so far, those of sub-agents included; `usage` is their sum.
         estimated: tokens of calls whose provider reported none.
@@ -55,9 +59,10 @@ class Scope:
     """
 
     __slots__ = (
-        "_locals", "attempt", "call_ids", "channel", "consult", "deadline", "estimated",
-        "final_only", "finished", "id", "latest", "log", "outcome", "path", "pumps", "results",
-        "round", "spent", "standing", "state", "stopping", "token_limit", "usage",
+        "_locals", "agent", "attempt", "call_ids", "channel", "consult", "deadline",
+        "estimated", "final_only", "finished", "id", "latest", "log", "meters", "model",
+        "outcome", "path", "pumps", "results", "round", "spent", "standing", "state",
+        "stopping", "token_limit", "usage",
     )  # fmt: skip
 
     def __init__(
@@ -67,6 +72,8 @@ class Scope:
         token_limit: int | None = None,
     ) -> None:
         self.id = new_id()
+        self.agent = ""
+        self.model: Any = None
         self.consult = consult
         self.stopping = Stopping()
         self.log = Log(self.stopping)
@@ -78,6 +85,7 @@ class Scope:
         self.round = 0
         self.attempt = 0
         self.token_limit = token_limit
+        self.meters: dict[int, Meter] = {}
         self.deadline: float | None = None
         self.spent: list[Spent] = []
         self.usage = Usage()

@@ -19,7 +19,7 @@ from msgspec import structs
 from retinue.chains import events
 from retinue.chains.channel import Channel
 from retinue.chains.scope import Scope
-from retinue.errors import ConfigError
+from retinue.errors import ConfigError, ModelError
 from retinue.messages import (
     Accumulator,
     Delta,
@@ -41,7 +41,9 @@ class Transform(Protocol):
     """Changes the text and the reasoning of one model call on their way.
 
     A transform with an attribute `delivery_only = True` changes what is shown and returned, while
-    the log keeps what the model said; it comes after all others.
+    the log keeps what the model said; it comes after all others. One with a method
+    `retried(error, wait)` is told of each failure that is tried again after `wait` seconds, which
+    comes before any delta.
     """
 
     def feed(self, delta: Delta, /) -> Given:
@@ -104,6 +106,9 @@ class Collector:
         """Before another try: forgets what the last one reported, and gives its tokens."""
         return self._shown.restart()
 
+    def retried(self, error: ModelError, wait: float) -> None:
+        """The call failed before its first token; it is tried again after `wait` seconds."""
+
     @property
     def usage(self) -> Usage | None:
         """What the provider has reported so far."""
@@ -141,11 +146,13 @@ class Delivery(Collector):
         attempt: its number.
         answer: the message that it became, once the loop has that; until then it is cut short.
         closed: whether the text stands whatever comes, as words said before a tool call do.
+        waits: whether the reader is shown the text only when the turn ends with it; if a call
+            follows, it was no answer, and is shown then.
     """
 
     __slots__ = (
         "_budget", "_bytes", "_calls", "_channel", "_discarded", "_feeds", "_held", "_logged",
-        "_scope", "_transforms", "answer", "attempt", "closed",
+        "_scope", "_transforms", "answer", "attempt", "closed", "waits",
     )  # fmt: skip
 
     def __init__(
@@ -155,6 +162,7 @@ class Delivery(Collector):
         *,
         model: str | None = None,
         provider: str | None = None,
+        waits: bool = False,
     ) -> None:
         super().__init__(model, provider)
         before = scope.standing
@@ -169,7 +177,9 @@ class Delivery(Collector):
         self._scope = scope
         self._channel: Channel | None = scope.channel
         self._discarded = False
-        self._held: list[str] | None = [] if scope.final_only and scope.channel else None
+        self.waits = waits
+        holds = scope.channel is not None and (scope.final_only or waits)
+        self._held: list[str] | None = [] if holds else None
         plain = [t for t in transforms if not getattr(t, "delivery_only", False)]
         late = [t for t in transforms if getattr(t, "delivery_only", False)]
         self._logged = Accumulator() if late else self._shown
@@ -201,6 +211,8 @@ class Delivery(Collector):
             if isinstance(delta, ToolCallDelta):
                 self.started = True
                 delta = self._told_apart(delta)
+                if self.waits:
+                    self._comment()
                 if self._budget is not None:
                     self._spend(delta.arguments)
             if self._logged is not self._shown:
@@ -214,26 +226,46 @@ class Delivery(Collector):
         """The model has ended normally: transforms give what they hold, from the innermost on."""
         for at, transform in enumerate(self._transforms):
             await self._pass_on(at, transform.flush())
-        if self._held is not None and not self._calls:
-            held, self._held = self._held, None
-            if held:
-                self._emit(events.TextChunk, "".join(held))
+        if not self._calls and not self.waits:
+            self.release()
+
+    def release(self) -> None:
+        """Shows the text that was held back: it is the answer."""
+        self.waits = False
+        held, self._held = self._held, None
+        if held and not self._discarded:
+            self._emit(events.TextChunk, "".join(held))
+
+    def _comment(self) -> None:
+        """A call has come: the text before it is no answer."""
+        self.waits = False
+        if not self._scope.final_only:
+            self.release()
 
     @property
     def text(self) -> str:
-        """The text that the reader holds of it."""
-        return "" if self._discarded or self._held is not None else self._shown.text
+        """The text that the reader holds of it, or that waits for him."""
+        dropped = self._discarded or (self._held is not None and not self.waits)
+        return "" if dropped else self._shown.text
 
     @property
     def estimate(self) -> int:
-        """Output tokens so far, before any transform; counted only where a token limit is set."""
-        return self._bytes // BYTES_PER_TOKEN
+        """Output tokens so far: before any transform where a token limit is set, else behind."""
+        return super().estimate if self._budget is None else self._bytes // BYTES_PER_TOKEN
 
     def restart(self) -> Usage | None:
         """Before another try: forgets what the last one reported, and gives its tokens."""
         if self._logged is not self._shown:
             self._logged.restart()
         return super().restart()
+
+    def retried(self, error: ModelError, wait: float) -> None:
+        """Tells the reader, and those transforms that have a method of this name."""
+        self._scope.emit(events.ModelRetried, error=str(error), wait=wait)
+        for transform in self._transforms:
+            told = getattr(transform, "retried", None)
+            if told is not None:
+                told(error, wait)
 
     def message(self, *, partial: bool = False) -> Message:
         """The answer as it was shown. Where the log has it otherwise, the scope is told."""
@@ -256,7 +288,8 @@ class Delivery(Collector):
 
     def say(self, text: str) -> None:
         """Delivers a text that no model sent."""
-        self._held = None  # it is the answer, not what comes before a call
+        if not self.waits:
+            self._held = None  # it is the answer, not what comes before a call
         self._take(TextDelta(text))
 
     def _feed(self, delta: Delta) -> Awaitable[None] | None:
@@ -324,12 +357,21 @@ class Delivery(Collector):
             self._scope.stopping.interrupt("limit", f"The budget of {limit} tokens is used up.")
 
 
-def settle(scope: Scope, text: str, reason: str) -> None:
-    """Sees to it that the reader holds `text` as the last attempt (R-STREAM-8)."""
+def settle(scope: Scope, text: str, reason: str, *, waits: bool = False) -> None:
+    """Sees to it that the reader holds `text` as the last attempt (R-STREAM-8).
+
+    Args:
+        scope: the turn.
+        text: the answer.
+        reason: why what he holds is taken back, if it is another text.
+        waits: whether he is shown it only when the turn ends.
+    """
     standing = scope.standing
     if ("" if standing is None else standing.text) == text:
+        if standing is not None and standing.waits and not waits:
+            standing.release()
         return
     if standing is not None:
         standing.discard(reason)
     if text or (standing is not None and standing.closed):
-        Delivery(scope).say(text)
+        Delivery(scope, waits=waits).say(text)

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from retinue.errors import ConfigError, MissingExtraError
+from retinue.errors import ConfigError
 from retinue.tools.schema import ArgumentsError, Schema, misnamed
 from retinue.tools.signature import Signature
+from retinue.tools.validators import validator_of
 
 
 class GivenContract:
@@ -39,22 +40,9 @@ class GivenContract:
 
     def prepare(self) -> None:
         """Builds the validator. Formats count; references to other documents are refused."""
-        try:
-            import jsonschema_rs
-        except ImportError as error:
-            raise MissingExtraError(
-                f"The tool {self.tool!r} has its schema as data, which needs jsonschema-rs:"
-                " pip install 'retinue[schema]'."
-            ) from error
-        try:
-            self._validator = jsonschema_rs.validator_for(
-                self.parameters, validate_formats=True, retriever=_no_retrieval
-            )
-        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
-            told = getattr(error, "message", error)
-            raise ConfigError(
-                f"The tool {self.tool!r} has parameters= that are no valid JSON Schema: {told}."
-            ) from error
+        self._validator = validator_of(
+            self.parameters, f"The tool {self.tool!r}", "parameters= that are"
+        )
 
     def bind(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments, checked."""
@@ -75,7 +63,3 @@ class GivenContract:
 def _problem(error: Any) -> str:
     where = ".".join(str(step) for step in error.instance_path)
     return f"{where!r}: {error.message}" if where else str(error.message)
-
-
-def _no_retrieval(uri: str) -> Any:
-    raise ValueError(f"{uri} is another document; put what it defines under $defs")
