@@ -121,10 +121,7 @@ _ADVISORS: Final = "comes with the larger set of advisors"
 _PAUSING: Final = "comes with pausing"
 
 ANSWERED: Final[dict[str, str]] = {
-    **dict.fromkeys(
-        ("B-GU-1", "B-GU-2", *(f"B-VA-{n}" for n in range(1, 6)), "B-RA-1", "B-RA-2"), _ADVISORS
-    ),
-    **dict.fromkeys(("B-TS-1", "B-TS-2", "B-TS-3", "B-TS-4", "B-TS-5"), _ADVISORS),
+    **dict.fromkeys(("B-GU-1", "B-GU-2"), _ADVISORS),
     **{f"B-PA-{n}": _PAUSING for n in range(1, 10)},
     **{f"R-HITL-{n}": _PAUSING for n in range(2, 7)},
     "R-MEM-8": "forks and roll-backs come with pausing",

@@ -101,7 +101,7 @@ async def test_the_default_count_takes_pictures_and_other_scripts_for_what_they_
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     "window",
-    [{"max_messages": 5}, {"max_messages": None, "max_tokens": 65, "reserve": 20, "count": words}],
+    [{"max_messages": 5}, {"max_messages": None, "max_tokens": 54, "reserve": 20, "count": words}],
     ids=["messages", "tokens"],
 )
 async def test_a_turn_larger_than_the_window_is_trimmed_pair_by_pair(

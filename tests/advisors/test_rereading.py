@@ -6,6 +6,7 @@ import pytest
 
 from retinue import Agent, Image, Layer, tool, user
 from retinue.advisors import Memory, ReReading
+from retinue.chains import OnionWarning
 from retinue.messages import Text
 from retinue.models.scripted import Scripted, call
 from tests.advisors.talking import WAYS, Way, by_parent, said, sent
@@ -71,6 +72,12 @@ async def test_a_picture_stays_where_it_is_and_one_alone_is_sent_as_it_is() -> N
     await agent.run([picture], conversation="c")
     assert model.requests[1].messages[0].parts == (Text("what?"), picture)
     assert model.requests[1].messages[2].parts == (picture,)
+
+
+@pytest.mark.rule("R-ONION-9")
+def test_two_of_them_are_warned_about() -> None:
+    with pytest.warns(OnionWarning, match="four times"):
+        Agent(Scripted(), advisors=[ReReading(), ReReading()])
 
 
 async def test_what_is_repeated_is_data() -> None:

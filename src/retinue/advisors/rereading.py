@@ -16,6 +16,8 @@ class ReReading(Advisor):
     It costs the tokens of the question once more, in every round.
     """
 
+    traits = frozenset({"repeats"})
+
     async def chat(
         self, request: ChatRequest, call_next: CallNext[ChatRequest, ChatResponse]
     ) -> ChatResponse:

@@ -24,7 +24,7 @@ def print_transcript(console: Console, entries: Iterable[Entry]) -> None:
 def _label(entry: Entry) -> str:
     message = entry.message
     facts = [message.origin, entry.state, "partial" if message.partial else ""]
-    said = ", ".join(fact for fact in facts if fact)
+    said = ", ".join(fact for fact in dict.fromkeys(facts) if fact)
     return f"{message.role} ({said})" if said else message.role
 
 

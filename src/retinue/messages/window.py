@@ -3,8 +3,8 @@
 Pure functions over messages. A view is cut at turn starts; the log behind it keeps everything.
 """
 
-from collections.abc import Callable, Sequence
-from itertools import pairwise, takewhile
+from collections.abc import Callable, Collection, Sequence
+from itertools import dropwhile, pairwise, takewhile
 
 from retinue.messages.message import Message, tool_result
 from retinue.messages.parts import Text, ToolCall, ToolResult
@@ -29,8 +29,23 @@ def turns(messages: Sequence[Message]) -> list[tuple[Message, ...]]:
 
 
 def opening(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The system messages that the messages begin with: the conversation's own prompt."""
-    return tuple(takewhile(lambda message: message.role == "system", messages))
+    """What always stays at the head: the conversation's own prompt, which is the system messages
+    that it begins with, and a summary behind them."""
+    prompt = _prompt(messages)
+    summary = takewhile(lambda message: message.origin == "summary", messages[len(prompt) :])
+    return (*prompt, *summary)
+
+
+def begun_at(messages: Sequence[Message], current: Collection[str]) -> int:
+    """Where the current turn begins: at the first of its own messages, or at the last question.
+
+    Args:
+        messages: the history and the current turn.
+        current: the ids of the current turn's messages; a layer may have sent others instead.
+    """
+    own = (at for at, message in enumerate(messages) if message.id in current)
+    last = len(messages) - len(turns(messages)[-1]) if messages else 0
+    return next(own, last)
 
 
 def exchanges(turn: Sequence[Message]) -> list[tuple[Message, ...]]:
@@ -51,8 +66,8 @@ def fit(
 
     Whole turns of the history go, the oldest first. If the current turn alone is too large, its
     oldest calls go with their results. Its questions and its last exchange always stay, and so do
-    the system messages that the history begins with: the view may be larger than the limit when
-    they are.
+    the system messages and the summary that the history begins with: the view may be larger than
+    the limit when they are.
 
     Args:
         history: the messages of earlier turns.
@@ -72,6 +87,54 @@ def fit(
             break
         kept.append(turn)
     return (*prompt, *(message for turn in reversed(kept) for message in turn), *current)
+
+
+def overflow(
+    history: Sequence[Message],
+    current: Sequence[Message],
+    limit: int,
+    size: Size,
+    *,
+    keep: float,
+    spare: int,
+) -> int:
+    """How many messages behind the opening a summary has to stand for; 0 if all fit.
+
+    Args:
+        history, current, limit, size: as for `fit`.
+        keep: the part of the room that is left to the latest turns of the history, where not all
+            fit, so that the next turns need no new summary.
+        spare: what the new summary will weigh.
+    """
+    prompt, head = _prompt(history), opening(history)
+    room = limit - sum(map(size, prompt)) - sum(map(size, current))
+    older = turns(history[len(head) :])
+    weights = [sum(map(size, turn)) for turn in older]
+    if sum(weights) + sum(map(size, head[len(prompt) :])) <= room:
+        return 0
+    room = min(int(room * keep), room - spare)
+    over = sum(map(len, older))
+    for turn, weight in zip(reversed(older), reversed(weights), strict=True):
+        room -= weight
+        if room < 0:
+            break
+        over -= len(turn)
+    return over
+
+
+def replaced(
+    history: Sequence[Message], through: str, by: Sequence[Message]
+) -> tuple[Message, ...]:
+    """The history with other messages in the place of all up to the one of the id `through`.
+
+    The results of its calls go with it. The system messages that the history begins with stay.
+    Where the id is not there, nothing changes.
+    """
+    for at in range(len(history) - 1, -1, -1):
+        if history[at].id == through:
+            rest = dropwhile(lambda message: message.role == "tool", history[at + 1 :])
+            return (*_prompt(history), *by, *rest)
+    return tuple(history)
 
 
 def heal(messages: Sequence[Message], why: str) -> tuple[Message, ...]:
@@ -96,6 +159,10 @@ def heal(messages: Sequence[Message], why: str) -> tuple[Message, ...]:
 def _missing(call: ToolCall, why: str) -> Message:
     result = ToolResult(call.id, call.name, (Text(why),), ok=False)
     return tool_result(result).with_(origin="healed")
+
+
+def _prompt(messages: Sequence[Message]) -> tuple[Message, ...]:
+    return tuple(takewhile(lambda message: message.role == "system", messages))
 
 
 def _opens(message: Message) -> bool:

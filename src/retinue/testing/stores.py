@@ -14,7 +14,7 @@ for each test. It needs pytest and pytest-asyncio:
 import asyncio
 import time
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import pytest
 
@@ -33,7 +33,7 @@ from retinue.messages import (
     tool_result,
     user,
 )
-from retinue.stores import EVERYONE, Entry, Store
+from retinue.stores import EVERYONE, Entry, EntryState, Store
 from retinue.testing.writing import WritingContract
 
 IDS: Final = (
@@ -51,6 +51,7 @@ DATA: Final = (
 )  # fmt: skip
 """Texts that come back as they went in (B-ME-9)."""
 
+STATES: Final = get_args(EntryState)
 BAD_IDS: Final = ("", "x" * 1_001, "\ud83d")
 
 
@@ -188,6 +189,12 @@ class StoreContract(WritingContract):
         assert [entry.state for entry in await store.tail("c")] == ["", "", "superseded"]
         await store.append("c", [], turn="t", states={old.id: "superseded"})
         assert [entry.state for entry in await store.tail("c")] == ["superseded", "", "superseded"]
+
+    async def test_every_state_is_kept(self, store: Store) -> None:
+        for state in STATES:
+            message = user("hi")
+            await store.append("c", [message], turn="t", states={message.id: state})
+        assert [entry.state for entry in await store.tail("c")] == [*STATES]
 
     async def test_sending_a_message_again_leaves_its_state(self, store: Store) -> None:
         message = user("hi")

@@ -1,0 +1,211 @@
+"""The advisor.
+
+It has two hooks. `turn` loads what can be needed of the log and holds the conversation while the
+turn runs; `chat` cuts the view to the window before each model call. The log itself is written by
+the loop, through the journal that `turn` hands it, so that it holds what was really said and done,
+whatever other layers send or return, and wherever this advisor stands in the list.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from typing import Any
+
+from retinue.advisors.memory.journal import Journal, Log
+from retinue.advisors.memory.reading import read
+from retinue.advisors.memory.summary import Summarizer, shortened, summary_in
+from retinue.advisors.memory.window import Limit, Window
+from retinue.chains import (
+    Advisor,
+    CallNext,
+    ChatRequest,
+    ChatResponse,
+    TurnRequest,
+    TurnResponse,
+)
+from retinue.errors import ConfigError
+from retinue.messages import Message, new_id
+from retinue.messages.estimate import text_tokens
+from retinue.messages.window import begun_at, fit, opening, overflow
+from retinue.stores import Entry, InMemory, Store
+from retinue.stores.views import displaced, resent
+
+
+class Memory(Advisor):
+    """Remembers conversations.
+
+    A turn without a conversation id is not remembered. A turn that was never answered stays in the
+    log and is not sent again; neither are answers that a layer gave up.
+
+    Args:
+        store: where the log is kept; in the process by default.
+        max_messages: how many messages of the conversation a model call may be sent; 200 by
+            default, None for no limit.
+        max_tokens: how many tokens it may be sent in all, or None for no limit.
+        reserve: tokens of `max_tokens` that are kept free for the answer. What instructions and
+            tool definitions take is measured.
+        count: tokens of a text; by default one for four bytes.
+        wait: whether a second turn of a conversation waits for the first (or is refused with
+            ConversationBusy).
+        summary: how turns that the window has no room for are summed up; None leaves them out.
+
+    Raises:
+        ConfigError: a value cannot be one, or a summary has no window or no room in it.
+    """
+
+    order = 200
+    traits = frozenset({"memory"})
+
+    def __init__(
+        self,
+        store: Store | None = None,
+        *,
+        max_messages: int | None = 200,
+        max_tokens: int | None = None,
+        reserve: int = 1_000,
+        count: Callable[[str], int] | None = None,
+        wait: bool = True,
+        summary: Summarizer | None = None,
+    ) -> None:
+        self.store: Store = store if store is not None else InMemory()
+        if summary is not None and not isinstance(summary, Summarizer):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"Memory(summary={summary!r}) cannot be used; give Summarizer(...).")
+        self._window = Window(
+            max_messages,
+            max_tokens,
+            reserve,
+            count or text_tokens,
+            0 if summary is None else summary.tokens,
+        )
+        self._wait = wait
+        self._summarizer = summary
+        if summary is not None:
+            _check_summary(summary, self._window)
+
+    async def turn(
+        self, request: TurnRequest, call_next: CallNext[TurnRequest, TurnResponse]
+    ) -> TurnResponse:
+        """Loads the conversation, and holds it until the turn has ended."""
+        if request.conversation is None:
+            return await call_next(request)
+        mine = request.local(self)
+        async with mine.setdefault("opening", asyncio.Lock()):  # entries may come at once
+            if "history" not in mine:
+                await self._open(request, request.conversation, mine)
+        request = request.with_(
+            history=(*request.history, *mine["history"]),
+            messages=tuple(
+                mine["moved"].get(m.id, m) for m in request.messages if m.id not in mine["told"]
+            ),
+        )
+        if "journal" in mine:
+            request.record_in(mine.pop("journal"))
+        return await call_next(request)
+
+    async def chat(
+        self, request: ChatRequest, call_next: CallNext[ChatRequest, ChatResponse]
+    ) -> ChatResponse:
+        """Cuts what is sent to the window."""
+        mine = request.local(self)
+        limits = self._window.limits(request)
+        if not limits and "summary" not in mine:
+            return await call_next(request)
+        own = {message.id for message in request.transcript}
+        messages = request.messages
+        if self._summarizer is not None and "log" in mine:
+            at = begun_at(messages, own)
+            async with mine.setdefault("summing", asyncio.Lock()):
+                summed = await self._sum_up(request, messages[:at], messages[at:], limits, mine)
+            messages = (*summed, *messages[at:])
+        for limit in limits:
+            at = begun_at(messages, own)
+            messages = fit(messages[:at], messages[at:], limit.room, limit.size)
+        if messages != request.messages:
+            request = request.with_(messages=messages)
+        return await call_next(request)
+
+    async def _sum_up(
+        self,
+        request: ChatRequest,
+        history: Sequence[Message],
+        current: Sequence[Message],
+        limits: Sequence[Limit],
+        mine: dict[str, Any],
+    ) -> Sequence[Message]:
+        """The history with a summary in the place of what the window has no room for."""
+        summarizer = self._summarizer
+        made: Message | None = mine.get("summary")
+        if made is not None:
+            history = shortened(history, made)
+        if summarizer is None or "no_summary" in mine:
+            return history
+        keep = summarizer.keep
+        over = max(
+            (
+                overflow(history, current, one.room, one.size, keep=keep, spare=one.summary)
+                for one in limits
+            ),
+            default=0,
+        )
+        if not over:
+            return history
+        prompt = opening(history)
+        gone = history[len(prompt) : len(prompt) + over]
+        made = await summarizer.sum_up(request, summary_in(prompt), gone)
+        if made is None:
+            mine["no_summary"] = True  # one failure a turn is enough
+            return history
+        await mine["log"].append([made], request.turn_id, {made.id: "summary"})
+        mine["summary"] = made
+        return shortened(history, made)
+
+    async def _open(self, request: TurnRequest, conversation: str, mine: dict[str, Any]) -> None:
+        """Takes hold of the conversation and reads what the turn can need of it."""
+        async with AsyncExitStack() as hold:
+            await hold.enter_async_context(self.store.writing(conversation, wait=self._wait))
+            past = await read(
+                self.store,
+                conversation,
+                request.owner,
+                self._window,
+                summaries=self._summarizer is not None,
+            )
+            log = Log(self.store, conversation, request.owner)
+            await log.keep_healed(past.sent, past.healed)
+            told = await self._told(request, past.entries)
+            if len(told) == len(request.messages):
+                raise ConfigError(
+                    f"All messages of the input are answered already in conversation"
+                    f" {conversation!r}; send a new one."
+                )
+            new = [m for m in request.messages if m.id not in told]
+            again = displaced(past.entries, new)
+            mine["history"] = past.history
+            mine["told"] = told
+            mine["moved"] = {m.id: m.with_(id=new_id()) for m in request.messages if m.id in again}
+            known = {entry.message.id for entry in past.entries} | told
+            mine["log"] = log
+            mine["journal"] = Journal(log, request.turn_id, hold.pop_all(), known)
+
+    async def _told(self, request: TurnRequest, entries: Sequence[Entry]) -> frozenset[str]:
+        """The ids of those input messages that the log has already."""
+        messages = request.messages
+        count = resent(entries, messages)
+        if not count and any(message.role == "assistant" for message in messages):
+            conversation = request.conversation or ""
+            entries = await self.store.tail(conversation, owner=request.owner)
+            count = resent(entries, messages)
+        return frozenset(message.id for message in messages[:count])
+
+
+def _check_summary(summary: Summarizer, window: Window) -> None:
+    if window.page is None:
+        raise ConfigError(
+            "Memory(summary=...) stands for what a window has no room for; give max_tokens=... or"
+            " max_messages=...."
+        )
+    if window.tokens is not None and summary.tokens >= window.tokens:
+        raise ConfigError(
+            f"A summary of {summary.tokens} tokens leaves no room in a window of {window.tokens};"
+            " lower Summarizer(tokens=...), or widen the window."
+        )
