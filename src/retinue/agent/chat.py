@@ -1,7 +1,7 @@
 """The core of the chat onion: one model call, and calls on the side."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from retinue.agent.plan import Plan
 from retinue.chains import (
@@ -13,6 +13,7 @@ from retinue.chains import (
     Settings,
     Spent,
     Transform,
+    Transforms,
     TurnRequest,
 )
 from retinue.chains.meter import book, settle
@@ -39,7 +40,7 @@ class Chat:
         model = self._plan.model if request.model is None else resolve(request.model)
         if scope.log.journals:
             await scope.log.record(scope.log.transcript)
-        transforms = [made for name, hook in self._streams if (made := _made(name, hook(request)))]
+        transforms = [one for name, hook in self._streams for one in _made(name, hook(request))]
         bookings = await book(request, model.name, model.provider) if scope.meters else ()
         delivery = Delivery(
             scope,
@@ -157,11 +158,15 @@ class _Bill:
         return Spent(model.name, model.provider, usage, self._request.round, estimated)
 
 
-def _made(name: str, transform: Transform | None) -> Transform | None:
-    """What a stream hook gave, if it is a transform."""
-    if transform is None or (hasattr(transform, "feed") and hasattr(transform, "flush")):
-        return transform
-    raise ConfigError(
-        f"The stream hook of {name} gave {type(transform).__name__}, which has no feed() and"
-        " flush(); return a transform, or None for none."
-    )
+def _made(name: str, given: Transforms) -> Sequence[Transform]:
+    """The transforms that a stream hook gave."""
+    if given is None:
+        return ()
+    several = given if isinstance(given, tuple | list) else (given,)
+    for one in several:
+        if not (hasattr(one, "feed") and hasattr(one, "flush")):
+            raise ConfigError(
+                f"The stream hook of {name} gave {type(one).__name__}, which has no feed() and"
+                " flush(); return a transform, several in a list, or None for none."
+            )
+    return cast("Sequence[Transform]", several)

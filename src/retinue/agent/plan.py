@@ -19,7 +19,7 @@ from retinue.chains import (
     Settings,
     Slot,
     Spent,
-    Transform,
+    Transforms,
     TurnRequest,
     name_of,
 )
@@ -66,7 +66,7 @@ class Plan(Struct, frozen=True, kw_only=True):
             if (function := getattr(advisor, hook, None)) is not None
         ]
 
-    def streams(self) -> list[tuple[str, Callable[[ChatRequest], Transform | None]]]:
+    def streams(self) -> list[tuple[str, Callable[[ChatRequest], Transforms]]]:
         """The stream hooks, the innermost first: in the order that an answer meets them."""
         return [
             (name_of(advisor), hook)

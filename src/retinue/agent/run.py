@@ -67,7 +67,8 @@ async def conduct(loop: Loop, request: TurnRequest, limits: Limits) -> TurnRespo
         finally:
             if not scope.path:
                 _tell_end(request)
-            await scope.pumps.end()
+            if scope.pumps is not None:
+                await scope.pumps.end()
             scope.standing = None  # it knows the scope: a turn must not wait for the collector
 
 

@@ -39,7 +39,7 @@ class Scope:
         log: what was said so far, and where it is stored.
         stopping: how the turn is stopped.
         channel: the way to the reader, or None if nobody reads.
-        pumps: what else reads the events.
+        pumps: what else reads the events, or None.
         path: the calls that lead to this (sub-)agent.
         final_only: whether the reader wants the text of the answer alone.
         standing: the last delivery, whose text the reader holds.
@@ -78,7 +78,7 @@ class Scope:
         self.stopping = Stopping()
         self.log = Log(self.stopping)
         self.channel = channel
-        self.pumps = Pumps(self.stopping.fail)
+        self.pumps: Pumps | None = None
         self.path: tuple[str, ...] = ()
         self.final_only = False
         self.standing: Delivery | None = None
@@ -111,6 +111,8 @@ class Scope:
             self.channel.seq = 0 if self.path else begun.seq
         if not self.path:
             tap.put(begun)
+        if self.pumps is None:
+            self.pumps = Pumps(self.stopping.fail)
         self.pumps.start(tap, self.channel, pump)
 
     def end(self, outcome: TurnResponse) -> TurnResponse:

@@ -58,6 +58,10 @@ class Transform(Protocol):
         ...
 
 
+Transforms = Transform | Sequence[Transform] | None
+"""What a `stream` hook gives: a transform, several in the order an answer meets them, or none."""
+
+
 class Refusal(BaseException):
     """A transform gives the model call up; chat layers get a response that is refused.
 
@@ -180,11 +184,12 @@ class Delivery(Collector):
         self.waits = waits
         holds = scope.channel is not None and (scope.final_only or waits)
         self._held: list[str] | None = [] if holds else None
-        plain = [t for t in transforms if not getattr(t, "delivery_only", False)]
-        late = [t for t in transforms if getattr(t, "delivery_only", False)]
+        # Tuples: there are none of these, most of the time, and an empty tuple takes no room.
+        plain = tuple([t for t in transforms if not getattr(t, "delivery_only", False)])
+        late = tuple([t for t in transforms if getattr(t, "delivery_only", False)])
         self._logged = Accumulator() if late else self._shown
-        self._transforms = [*plain, _Tap(self._logged), *late] if late else plain
-        self._feeds = [t.feed for t in self._transforms]
+        self._transforms = (*plain, _Tap(self._logged), *late) if late else plain
+        self._feeds = tuple([t.feed for t in self._transforms])
         self._budget = None if scope.token_limit is None else scope.token_limit - scope.tokens
         self._bytes = 0
         scope.emit(events.AttemptStarted)

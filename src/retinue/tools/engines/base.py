@@ -6,6 +6,7 @@ An engine runs the approved calls of a batch and returns their outcomes in call 
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from types import CoroutineType
 from typing import Any, Protocol, TypeVar, cast
 
 from msgspec import structs
@@ -131,14 +132,16 @@ async def _end(tasks: Sequence[asyncio.Future[Any]]) -> None:
         raise asyncio.CancelledError
 
 
-async def on_loop(tool: Tool, value: Any, seconds: float | None) -> Any:
+def on_loop(tool: Tool, value: Any, seconds: float | None) -> Awaitable[Any]:
     """What an awaitable or async iterator of a tool gives, on the event loop.
 
     Raises:
         TimedOut: it took longer than `seconds`, and was cancelled.
     """
-    if seconds is None:
-        return await settled(value)
+    return settled(value) if seconds is None else _in_time(tool, value, seconds)
+
+
+async def _in_time(tool: Tool, value: Any, seconds: float) -> Any:
     timer = asyncio.timeout(seconds)
     try:
         async with timer:
@@ -158,8 +161,10 @@ def is_pending(value: Any) -> bool:
 
 async def settled(value: Any) -> Any:
     """The value behind an awaitable or an iterator, so that no work of the tool is left undone."""
-    if isinstance(value, Awaitable):
+    if isinstance(value, (CoroutineType, Awaitable)):  # the common type first: it is found at once
         value = await cast("Awaitable[Any]", value)
+    if type(value) is str:  # most tools give one; the questions below cost as much as a short call
+        return value
     if type(value) is ToolReturn:
         return structs.replace(value, value=await settled(value.value))
     if isinstance(value, AsyncIterator):
