@@ -19,13 +19,14 @@ _HAN: Final = (
 _KANA: Final = ("\u3041-\u3096\u309d-\u309f", "\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff")
 _HANGUL: Final = "\u1100-\u11ff\u3130-\u318f\uac00-\ud7af"
 _SOUTH_EAST: Final = "\u0e01-\u0e4e\u0e81-\u0ece\u1000-\u104a\u1780-\u17d3"
-_UNSPACED: Final = (_HAN, *_KANA, _HANGUL, _SOUTH_EAST)
+UNSPACED: Final = (_HAN, *_KANA, _HANGUL, _SOUTH_EAST)
+"""Ranges of the scripts that put no spaces between words, for a class of a regular expression."""
 # Vowel signs of Indic scripts are no letters to Python, and would cut words in two.
 _MARKS: Final = "\u0900-\u0963\u0980-\u09e3\u0a00-\u0dff\u0f00-\u0fbc"
 
 _PIECE: Final = re.compile(
-    "|".join(f"(?:[{script}]+)" for script in _UNSPACED)
-    + f"|(?P<word>(?:[^\\W_{''.join(_UNSPACED)}]|[{_MARKS}])+)"
+    "|".join(f"(?:[{script}]+)" for script in UNSPACED)
+    + f"|(?P<word>(?:[^\\W_{''.join(UNSPACED)}]|[{_MARKS}])+)"
 )
 _ASCII_WORD: Final = re.compile("[a-zA-Z0-9]+")
 _DROPPED: Final = re.compile(
