@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo chat test check format bench changelog lock clean
+.PHONY: help demo chat test check format bench headline changelog lock clean
 
 help: ## What can be made
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -e 's/:.*## /: /' -e 's/^/make /'
@@ -34,6 +34,9 @@ format: $(READY) ## Format the code and mend what ruff can mend
 
 bench: $(READY) ## Measure what the performance page quotes
 	$(BIN)/python -m bench
+
+headline: $(READY) ## Show what such systems are judged by, beside a reference
+	$(BIN)/python -m bench.headline
 
 changelog: $(READY) ## Move the fragments of changelog.d into CHANGELOG.md
 	$(BIN)/towncrier build --yes

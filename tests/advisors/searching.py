@@ -5,7 +5,7 @@ from typing import Any, Final
 from retinue import Agent
 from retinue.advisors import ToolSearch
 from retinue.models.scripted import Scripted, call
-from tests.advisors.caching import many_tools
+from bench.headline.caching import many_tools
 
 FIND: Final = "search_tools"
 WEATHER: Final = call(FIND, query="weather")

@@ -15,7 +15,7 @@ from retinue.models.capabilities import UNKNOWN
 from retinue.models.openai.encode import RequestEncoder as OpenAIEncoder
 from retinue.models.scripted import Scripted, call
 from retinue.stores import InMemory, SQLite
-from tests.advisors.caching import many_tools
+from bench.headline.caching import many_tools
 from tests.advisors.searching import EMAIL, FIND, WEATHER, agent, search, shown
 from tests.advisors.talking import WAYS, Way, by_parent, sent, strictly
 

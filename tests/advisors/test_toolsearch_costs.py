@@ -13,7 +13,7 @@ from retinue.advisors import ToolSearch
 from retinue.advisors.toolsearch import Prices, SearchReport
 from retinue.advisors.toolsearch.costs import Shape, estimate
 from retinue.models.scripted import Say, Scripted, call
-from tests.advisors.caching import CachingModel, many_tools
+from bench.headline.caching import CachingModel, many_tools
 from tests.advisors.talking import WAYS, Way
 from tests.virtual_time import virtual_time
 

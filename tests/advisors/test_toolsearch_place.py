@@ -8,7 +8,7 @@ from retinue import Agent, ConfigError, Layer, ToolContext, tool
 from retinue.advisors import Memory, ToolSearch
 from retinue.chains import OnionWarning
 from retinue.models.scripted import Scripted, call
-from tests.advisors.caching import many_tools
+from bench.headline.caching import many_tools
 from tests.advisors.searching import FIND, WEATHER, agent, search, shown
 from tests.advisors.talking import sent
 

@@ -8,7 +8,7 @@ from retinue import Agent, Layer, Reject, events
 from retinue.agent import Proceed
 from retinue.messages import TextDelta, ToolCall
 from retinue.models.scripted import Say, Scripted, call
-from tests.advisors.caching import many_tools
+from bench.headline.caching import many_tools
 from tests.advisors.searching import EMAIL, FIND, WEATHER, agent, search, shown
 from tests.advisors.talking import WAYS, Way, by_parent, sent, strictly
 
