@@ -17,13 +17,14 @@ import sys
 
 from msgspec import structs
 
+from bench.advised import ADVISED
 from bench.leaks import leaks
 from bench.over_http import HTTP_WORKS
 from bench.rows import HTTP_ROWS, ROWS
 from bench.works import IN_PROCESS, Figures
 
 ROUNDS = 3
-WORKS = IN_PROCESS | HTTP_WORKS
+WORKS = IN_PROCESS | ADVISED | HTTP_WORKS
 
 
 def measured(work: str) -> Figures:
