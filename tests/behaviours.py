@@ -117,11 +117,9 @@ BEHAVIOURS: Final[dict[str, str]] = {
     "B-PA-9": "after an environment failure only the failed call runs again",
 }
 
-_ADVISORS: Final = "comes with the larger set of advisors"
 _PAUSING: Final = "comes with pausing"
 
 ANSWERED: Final[dict[str, str]] = {
-    **dict.fromkeys(("B-GU-1", "B-GU-2"), _ADVISORS),
     **{f"B-PA-{n}": _PAUSING for n in range(1, 10)},
     **{f"R-HITL-{n}": _PAUSING for n in range(2, 7)},
     "R-MEM-8": "forks and roll-backs come with pausing",

@@ -61,7 +61,7 @@ class HoldRelease(Advisor):
         ConfigError: an argument that cannot work.
     """
 
-    order = 450  # between the layers that change an answer and those that pass it on
+    order = 390  # outside the layer that takes reasoning out of the text
     traits = frozenset({"holds"})
 
     def __init__(

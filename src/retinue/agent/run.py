@@ -77,12 +77,13 @@ async def _stop(
 ) -> TurnResponse:
     """Ends a turn out of its course. An error of the store does not hide the one behind it."""
     scope = request.scope
-    outcome = scope.end(cut_off(request, status, reason, error))  # before anything is awaited
+    ended = cut_off(request, status, reason, error)
+    outcome = scope.end(ended)  # before anything is awaited
     try:
-        await close_log(scope, outcome.messages)
+        await close_log(scope, ended.messages)
     except Exception as second:
         if error is None:
-            scope.end(outcome.with_(status="failed", reason=str(second), error=second))
+            scope.end(ended.with_(status="failed", reason=str(second), error=second))
             raise
         error.add_note(f"What the turn had done could not be stored: {second}")
     return outcome

@@ -20,7 +20,7 @@ from retinue.chains.requests import (
 )
 from retinue.chains.responses import ChatResponse, RoundResponse, Spent, TurnResponse
 from retinue.chains.scope import Scope
-from retinue.chains.send import Delivery, Refusal, Transform
+from retinue.chains.send import Delivery, Refusal, Transform, Transforms
 from retinue.chains.settings import Settings
 from retinue.chains.state import Slot
 
@@ -28,6 +28,6 @@ __all__ = [
     "Advisor", "Booking", "CallNext", "ChatRequest", "ChatResponse", "Check", "Delivery",
     "Explanation", "Hook", "Journal", "Layer", "LayerView", "Meter", "OnionWarning", "Output",
     "Refusal", "Repair", "Request", "RoundRequest", "RoundResponse", "Scope", "Settings",
-    "Slot", "Spent", "Status", "ToolRequest", "Transform", "TurnRequest", "TurnResponse",
-    "assemble", "compose", "hooks_of", "name_of",
+    "Slot", "Spent", "Status", "ToolRequest", "Transform", "Transforms", "TurnRequest",
+    "TurnResponse", "assemble", "compose", "hooks_of", "name_of",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ An advisor is any object with one or more of five hooks:
     async def round(self, request: RoundRequest, call_next) -> RoundResponse  once per round
     async def chat(self, request: ChatRequest, call_next) -> ChatResponse    once per model call
     async def tool(self, request: ToolRequest, call_next) -> ToolResponse    once per tool run
-    def stream(self, request: ChatRequest) -> Transform | None               what a call sends
+    def stream(self, request: ChatRequest) -> Transforms                     what a call sends
 
 and, if it likes, `name`, `order`, `tools`, `slots` and `traits`. It holds configuration only; what
 it must keep during a turn it keeps in `request.local(self)`.
@@ -19,7 +19,7 @@ from typing import Any, Final
 from retinue.chains.onion import Hook
 from retinue.chains.requests import ChatRequest, RoundRequest, ToolRequest, TurnRequest
 from retinue.chains.responses import ChatResponse, RoundResponse, TurnResponse
-from retinue.chains.send import Transform
+from retinue.chains.send import Transforms
 from retinue.chains.state import Slot
 from retinue.errors import ConfigError
 from retinue.tools import Tool, ToolResponse
@@ -45,8 +45,14 @@ TRAITS: Final = {
     "guards": "may refuse what is asked before a model sees it",
     "grounds": "puts documents before the question",
     "repeats": "sends the question twice",
+    "redacts": "takes values out of what is shown or stored; a word waits until it is whole",
+    "redacts-log": "takes values out of what is stored",
+    "redacts-prompt": "takes values out of what the model is sent",
+    "restores": "puts values back into the answer that the model was not sent",
     "reads-history": "reads the conversation before a model is asked",
     "searches-tools": "shows the model only the tools that it has found",
+    "words-errors": "words what a model is told of a tool's failure",
+    "takes-out-thinking": "takes reasoning in tags out of the text",
     "changes-tools": "adds tools to those on offer, or takes some away",
 }
 """What an advisor may say of itself in `traits`, and what that means for its neighbours."""
@@ -92,7 +98,7 @@ class Layer(Advisor):
         round: Hook[RoundRequest, RoundResponse] | None = None,
         chat: Hook[ChatRequest, ChatResponse] | None = None,
         tool: Hook[ToolRequest, ToolResponse] | None = None,
-        stream: Callable[[ChatRequest], Transform | None] | None = None,
+        stream: Callable[[ChatRequest], Transforms] | None = None,
         order: int | None = None,
         tools: Sequence[Tool] = (),
         slots: Sequence[Slot] = (),

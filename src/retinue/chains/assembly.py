@@ -22,6 +22,7 @@ _REFUSED: Final[Sequence[tuple[str, str, str]]] = (
     ("validates", "validates", "their attempts multiply; give one of them the form and the check"),
     ("holds", "validates-stream", "the inner one would check text that the outer one still holds"),
     ("forwards", "holds", "the outer one would forward only what the inner one has released"),
+    ("restores", "redacts", "the outer one would put back what the inner one takes out"),
 )
 """Pairs of traits, outer and inner, that cannot work together."""
 
@@ -30,10 +31,21 @@ _DOUBTED: Final[Sequence[tuple[str, str, str]]] = (
     ("validates", "swallows", "the outer one would have an error mended as if it were an answer"),
     ("reads-history", "memory", "the outer one reads the conversation before it is loaded"),
     ("grounds", "guards", "the outer one looks things up for questions that the inner one refuses"),
+    ("memory", "guards", "the outer one locks the conversation for what the inner one refuses"),
+    ("rewrites", "holds", "the outer one may change what the inner one has let go"),
+    ("memory", "redacts-log", "what a layer between them answers is stored as it was asked"),
+    ("redacts-prompt", "grounds", "what the inner one finds is sent as it stands"),
     ("grounds", "repeats", "the inner one would repeat the documents with the question"),
     ("repeats", "repeats", "the question would be sent four times"),
     ("consults", "meters", "what the outer one asks on the side is neither counted nor limited"),
     ("searches-tools", "changes-tools", "the outer one searches tools as they were before that"),
+    ("words-errors", "words-errors", "the outer one words anew what the inner one has worded"),
+    ("takes-out-thinking", "holds", "the inner one would take reasoning in tags for the answer"),
+    (
+        "takes-out-thinking",
+        "validates-stream",
+        "the inner one would check reasoning in tags as if it were the answer",
+    ),
     ("searches-tools", "memory", "the inner one may cut results that the outer one counts on"),
 )
 """Pairs of traits, outer and inner, that are probably a mistake."""

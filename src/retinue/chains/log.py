@@ -1,6 +1,6 @@
 """The log of one turn while it runs: its transcript, and the journals that store it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from retinue.chains.responses import TurnResponse
@@ -39,15 +39,21 @@ class Log:
         recorded: all messages that were given to the journals, by id, as they stand there.
         originals: for shown messages that the log has otherwise: what was shown, and what the log
             has (None: nothing).
+        changes: how messages are changed where they are kept, those of outer layers first.
     """
 
-    __slots__ = ("_stopping", "_superseded", "journals", "originals", "recorded", "transcript")
+    __slots__ = (
+        "_changed", "_stopping", "_superseded", "changes", "journals", "originals", "recorded",
+        "transcript",
+    )  # fmt: skip
 
     def __init__(self, stopping: Stopping) -> None:
         self.transcript: tuple[Message, ...] = ()
         self.journals: list[Journal] = []
         self.recorded: dict[str, Message] = {}
         self.originals: dict[str, tuple[Message, Message | None]] = {}
+        self.changes: list[Callable[[Message], Message]] = []
+        self._changed: dict[str, tuple[Message, Message]] = {}
         self._superseded: frozenset[str] = frozenset()
         self._stopping = stopping
 
@@ -63,7 +69,7 @@ class Log:
             for message in messages:
                 self.recorded.setdefault(message.id, message)
         for journal in self.journals:
-            await journal.append(messages, self._superseded)
+            await journal.append(self.kept(messages), self._superseded)
 
     async def amend(self, messages: tuple[Message, ...]) -> None:
         """The transcript is now `messages`, and what reads otherwise in it does so in the log."""
@@ -72,7 +78,27 @@ class Log:
             if self.recorded.get(message.id, message) is not message:
                 self.recorded[message.id] = message
                 for journal in self.journals:
-                    await journal.revise(message)
+                    await journal.revise(self._kept(message))
+
+    def kept(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """The messages as they are to be kept, in the journals and in the turn's result."""
+        return tuple(map(self._kept, messages)) if self.changes else messages
+
+    def _kept(self, message: Message) -> Message:
+        known, changed = self._changed.get(message.id, (None, message))
+        if known is not message:
+            changed = message
+            for change in reversed(self.changes):
+                changed = change(changed)
+            self._changed[message.id] = (message, changed)
+        return changed
+
+    def reworded(self, message: Message, text: str) -> Message:
+        """The message with another text to be shown; what the log has of it stays."""
+        shown, logged = self.originals.get(message.id, (message, message))
+        new = message.with_text(text)
+        self.originals[new.id] = (new, logged if shown is message else message)
+        return new
 
     def own(self, answer: Message) -> Message:
         """The answer under an id of this turn; a layer may give one that it has kept."""

@@ -5,7 +5,7 @@ its token count and its reader, hangs on the hidden `scope`, which every copy ke
 is only ever made by the loop, or from another one by `with_`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from msgspec import Struct, structs
@@ -46,6 +46,10 @@ class Request(Struct, frozen=True, kw_only=True):
         """A copy with more context. Inner layers see it; what a turn layer adds, every round and
         the caller see too."""
         return structs.replace(self, context={**self.context, **values})
+
+    def reworded(self, answer: Message, text: str) -> Message:
+        """An answer with another text for the reader and the caller; the log keeps its own."""
+        return self.scope.log.reworded(answer, text)
 
     def local(self, owner: object) -> dict[str, Any]:
         """The scratch of `owner` (an advisor) for this turn; nobody else sees it (R-ONION-12)."""
@@ -169,6 +173,19 @@ class TurnRequest(Request, frozen=True, kw_only=True):
         """From here on the turn's messages, those of this request first, are kept in a journal."""
         self.scope.log.journals.append(journal)
         self.scope.log.transcript = self.messages
+
+    def keep_as(self, change: Callable[[Message], Message]) -> None:
+        """From here on the log, and the result's `messages`, have each message of the turn as
+        `change` gives it, under the same id. The turn itself goes on with it as it is.
+
+        Args:
+            change: a plain function that never raises. Those of inner layers come first.
+        """
+        self.scope.log.changes.append(change)
+
+    def as_kept(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """The messages as the log would have them."""
+        return self.scope.log.kept(messages)
 
     def tap(self, pump: "Pump", *, limit: int = 256, lossy: bool = False) -> None:
         """Lets `pump` read the turn's events from here on, whether it is streamed or run.

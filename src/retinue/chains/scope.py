@@ -117,9 +117,9 @@ class Scope:
 
     def end(self, outcome: TurnResponse) -> TurnResponse:
         """The turn has ended; whatever a layer has left running ends with it."""
-        self.outcome = outcome
         self.stopping.over = True
-        return outcome
+        self.outcome = outcome.with_(messages=self.log.kept(outcome.messages))
+        return self.outcome
 
     @property
     def tokens(self) -> int:

@@ -189,7 +189,7 @@ class Memory(Advisor):
 
     async def _told(self, request: TurnRequest, entries: Sequence[Entry]) -> frozenset[str]:
         """The ids of those input messages that the log has already."""
-        messages = request.messages
+        messages = request.as_kept(request.messages)  # the log may have them in other words
         count = resent(entries, messages)
         if not count and any(message.role == "assistant" for message in messages):
             conversation = request.conversation or ""
