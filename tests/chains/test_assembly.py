@@ -1,6 +1,6 @@
 """Lists of advisors put together, checked and shown."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -72,8 +72,33 @@ def test_a_list_that_is_given_directly_is_never_sorted() -> None:
     [("memory", "memory"), ("holds", "validates-stream"), ("forwards", "holds")],
 )
 def test_pairs_that_cannot_work_are_refused_naming_both(outer: str, inner: str) -> None:
-    with pytest.raises(ConfigError, match=r"left outside right cannot work: .*Change the order"):
+    way_out = "Drop one" if outer == inner else "Change the order"
+    with pytest.raises(ConfigError, match=rf"left outside right cannot work: .*\. {way_out}"):
         Agent(Scripted(), advisors=[layer("left", None, outer), layer("right", None, inner)])
+
+
+@pytest.mark.rule("R-ONION-9")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [({"repeats"}, {"repeats"}), ({"retries", "swallows"}, {"retries", "swallows"})],
+)
+def test_where_another_order_would_not_help_nobody_is_told_to_swap(
+    one: set[str], other: set[str]
+) -> None:
+    with pytest.warns(OnionWarning, match=r"left stands outside right: .*\. Drop one\."):
+        Agent(Scripted(), advisors=[layer("left", None, *one), layer("right", None, *other)])
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (layer("alone"), r"Layer\('alone'\) alone; write"),
+        ([Layer("late", turn=passing, order=cast("Any", "last"))], "late has order='last'; give"),
+    ],
+)
+def test_what_cannot_be_assembled_is_refused_by_name(source: Any, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        assemble([layer("first", 1)], source)
 
 
 @pytest.mark.rule("R-ONION-9")

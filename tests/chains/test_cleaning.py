@@ -36,6 +36,9 @@ LIST = frozenset({"array"})
         ("[1, 2]", "[1, 2]"),
         ("-4.5e3", "-4.5e3"),
         ('"yes"', '"yes"'),
+        ("```42```", "42"),
+        ("```json 42```", "42"),
+        ("```yaml \n42\n```", "42"),
     ],
 )
 def test_what_stands_round_the_json_is_taken_off(answer: str, found: str) -> None:
@@ -128,9 +131,15 @@ def test_no_text_is_too_odd_to_be_looked_through(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["[", '["\\', '{"a":', '"[', "[1,", '[ "', "<think>", "[[1],", "</think>[]", '{"\\"']
+    "text",
+    [
+        *(unit * 20_000 for unit in ("[", '["\\', '{"a":', '"[', "[1,", '[ "', "[[1],", '{"\\"')),
+        *(unit * 20_000 for unit in ("<think>", "<think></think>", "</think>[]")),
+        *(f"```{blank * 20_000}x" for blank in (" ", "\n", "\t")),
+    ],
+    ids=lambda text: repr(text[:20]),
 )
-def test_the_time_grows_with_the_length_alone(unit: str) -> None:
+def test_the_time_grows_with_the_length_alone(text: str) -> None:
     began = perf_counter()
-    json_of(unit * 20_000)
+    json_of(text)
     assert perf_counter() - began < 2.0  # some 0.02 s; by the square of the length it would be 20

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from retinue.chains import Advisor, ChatRequest, Refusal, Transform
+from retinue.chains.callables import takes
 from retinue.chains.holding import Holding, Thoughts, Verdict, check_thinking, cut_of
 from retinue.errors import ConfigError
 
@@ -135,16 +136,10 @@ def _takes_two(check: Any) -> bool:
     """Whether the check wants what has left, too."""
     if not callable(check) or isinstance(check, type):
         raise ConfigError(f"HoldRelease({check!r}): give a function of the held text.")
-    try:
-        signature = inspect.signature(check)
-    except ValueError:  # built in, and it does not say what it takes
+    if takes(check, 1):
         return False
-    for count in (1, 2):
-        try:
-            signature.bind(*range(count))
-        except TypeError:
-            continue
-        return count == 2
+    if takes(check, 2):
+        return True
     raise ConfigError(
         f"HoldRelease({check!r}): it must take (held), or (held, before), and nothing else."
     )

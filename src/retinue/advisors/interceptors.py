@@ -19,6 +19,7 @@ from retinue.chains import (
     assemble,
     name_of,
 )
+from retinue.chains.callables import takes
 from retinue.errors import ConfigError
 
 _SHAPES: Final = {
@@ -167,13 +168,6 @@ def _check(interceptor: object, number: int) -> None:
     if not any(methods.values()):
         raise ConfigError(f"{what} has none of the methods {', '.join(_SHAPES)}.")
     for name, method in methods.items():
-        if method is None:
-            continue
-        try:
-            inspect.signature(method).bind(*_SHAPES[name])
-        except TypeError:
+        if method is not None and not takes(method, len(_SHAPES[name])):
             shape = f"{name}({', '.join(_SHAPES[name])})"
-            raise ConfigError(f"{what}: it must have the shape {shape}.") from None
-    order = getattr(interceptor, "order", None)
-    if order is not None and not isinstance(order, int | float):
-        raise ConfigError(f"{what} has order={order!r}; give a number.")
+            raise ConfigError(f"{what}: it must have the shape {shape}.")

@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 from msgspec import structs
 
 from retinue.chains import Advisor, CallNext, ToolRequest
+from retinue.chains.callables import takes
 from retinue.errors import ConfigError
 from retinue.messages import Text
 from retinue.messages.masking import mask
@@ -49,8 +50,8 @@ class ToolErrors(Advisor):
     for the next rule), or, for a tool or a tag, a mapping with the last two kinds of keys.
 
     A call whose arguments do not fit, or that names no tool, never ran, and the model is told what
-    is wrong and what would be right. Only a rule for the class `ArgumentsError` changes that.
-    What a layer or a gate refused keeps its words.
+    is wrong and what would be right, whole. Only a rule for the class `ArgumentsError` changes
+    that. What a layer or a gate refused keeps its words.
 
     Args:
         rules: what to say.
@@ -74,8 +75,8 @@ class ToolErrors(Advisor):
         longest: int = 1_000,
         masks: Callable[[str], str] = mask,
     ) -> None:
-        if longest < 1:
-            raise ConfigError(f"ToolErrors(longest={longest}): give 1 character or more.")
+        if type(longest) is not int or longest < 1:
+            raise ConfigError(f"ToolErrors(longest={longest!r}): give 1 character or more.")
         if not callable(masks):
             raise ConfigError(f"ToolErrors(masks={masks!r}): give a function of a text.")
         self._rules = _checked(rules or {}, nested=False)
@@ -91,6 +92,8 @@ class ToolErrors(Advisor):
         if response.ok or response.refused:
             return response
         told = await self._told(request, response)
+        if told is None and _never_ran(response):
+            return response
         result = response.result
         parts = result.parts if told is None else (Text(told),)
         cleaned = [Text(self._clean(part.text)) if type(part) is Text else part for part in parts]
@@ -115,9 +118,8 @@ class ToolErrors(Advisor):
 
     def _fitting(self, request: ToolRequest, response: ToolResponse) -> Iterator[str | Told]:
         """The wordings that fit, the nearest first."""
-        error = response.error
-        if error is None or isinstance(error, ArgumentsError):  # it never ran
-            if error is not None and ArgumentsError in self._rules:
+        if _never_ran(response):
+            if response.error is not None and ArgumentsError in self._rules:
                 yield self._rules[ArgumentsError]
             return
         for key in _keys(request):
@@ -135,6 +137,12 @@ class ToolErrors(Advisor):
         # What is far behind the cut need not be read; a secret across it is masked first.
         text = self._masks(_TRACE.sub("", text)[: 8 * self._longest]).strip()
         return text if len(text) <= self._longest else f"{text[: self._longest]}… [cut]"
+
+
+def _never_ran(response: ToolResponse) -> bool:
+    """Whether there is no such tool, or its arguments do not fit; the words then list what would
+    be right, and name fields such as `password`."""
+    return response.error is None or isinstance(response.error, ArgumentsError)
 
 
 def _keys(request: ToolRequest) -> Iterator[Any]:
@@ -197,12 +205,10 @@ def _words(key: Any, value: Any, *, nested: bool) -> Any:
             f"ToolErrors: {key!r} has {value!r} for words; give a text, or a function of the"
             f" request and the response{more}."
         )
-    try:
-        inspect.signature(value).bind(None, None)
-    except TypeError:
+    if not takes(value, 2):
         raise ConfigError(
             f"ToolErrors: the function for {key!r} must take the request and the response."
-        ) from None
+        )
     return value
 
 

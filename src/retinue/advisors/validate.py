@@ -17,6 +17,7 @@ from retinue.chains import (
     TurnRequest,
     TurnResponse,
 )
+from retinue.chains.callables import takes
 from retinue.errors import ConfigError
 
 _CHOICES: Final = {"exhausted": ("return", "raise"), "problems": ("all", "first")}
@@ -105,9 +106,5 @@ def _is_count(value: Any) -> bool:
 def _check_check(check: Any) -> None:
     if not callable(check) or isinstance(check, type):
         raise ConfigError(f"Validate(check={check!r}): give a function of the answer.")
-    try:
-        inspect.signature(check).bind(None)
-    except TypeError:
-        raise ConfigError(f"Validate(check={check!r}): it must take the answer alone.") from None
-    except ValueError:  # built in, and it does not say what it takes
-        return
+    if not takes(check, 1):
+        raise ConfigError(f"Validate(check={check!r}): it must take the answer alone.")

@@ -16,6 +16,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from retinue.chains.callables import takes
 from retinue.chains.onion import Hook
 from retinue.chains.requests import ChatRequest, RoundRequest, ToolRequest, TurnRequest
 from retinue.chains.responses import ChatResponse, RoundResponse, TurnResponse
@@ -170,15 +171,13 @@ def _check_hook(what: str, hook: str, function: Any) -> None:
             raise ConfigError(
                 f"{what}: `stream` is a plain function that returns a transform, not `async def`."
             )
-        shape = (1, "(request) -> Transform | None")
+        count, shape = 1, "(request) -> Transform | None"
     else:
         if not asynchronous:
             raise ConfigError(f"{what}: `{hook}` must be `async def {hook}(request, call_next)`.")
-        shape = (2, "(request, call_next)")
-    try:
-        inspect.signature(function).bind(*range(shape[0]))
-    except TypeError:
-        raise ConfigError(f"{what}: `{hook}` must take {shape[1]}.") from None
+        count, shape = 2, "(request, call_next)"
+    if not takes(function, count):
+        raise ConfigError(f"{what}: `{hook}` must take {shape}.")
 
 
 def _list() -> str:

@@ -3,6 +3,7 @@
 import textwrap
 import warnings
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 from typing import Any, Final, cast
 
 from msgspec import Struct
@@ -58,16 +59,32 @@ def assemble(*sources: Iterable[object]) -> list[object]:
     without an order stays behind the one that it follows in its own source; at the head of a
     source it stays before the first that has an order; a source with no orders at all comes last,
     as it is.
+
+    Raises:
+        ConfigError: a source is no list, or an order is no number.
     """
     placed: list[tuple[float, object]] = []
     for source in sources:
-        advisors = list(source)
-        orders = [getattr(advisor, "order", None) for advisor in advisors]
-        place = next((float(order) for order in orders if order is not None), float("inf"))
+        advisors = _listed(source)
+        orders = [_order(advisor) for advisor in advisors]
+        place = next((order for order in orders if order is not None), float("inf"))
         for advisor, order in zip(advisors, orders, strict=True):
-            place = place if order is None else float(order)
+            place = place if order is None else order
             placed.append((place, advisor))
     return [advisor for _, advisor in sorted(placed, key=lambda pair: pair[0])]
+
+
+def _listed(source: Any) -> list[object]:
+    if isinstance(source, str) or not isinstance(source, Iterable):
+        raise ConfigError(f"assemble() takes lists of advisors, not {source!r} alone; write [...].")
+    return list(cast("Iterable[object]", source))
+
+
+def _order(advisor: object) -> float | None:
+    order: Any = getattr(advisor, "order", None)
+    if order is None or type(order) in (int, float):
+        return order
+    raise ConfigError(f"{name_of(advisor)} has order={order!r}; give a number, or None.")
 
 
 def check(advisors: Sequence[object]) -> list[str]:
@@ -84,13 +101,12 @@ def check(advisors: Sequence[object]) -> list[str]:
                 f"The advisor {name_of(advisor)} stands in the list twice; make a second object if"
                 " it is meant to work twice."
             )
-    for outer, inner, why in _pairs(advisors, _REFUSED):
-        raise ConfigError(
-            f"{outer} outside {inner} cannot work: {why}. Change the order or drop one."
-        )
+    for outer, inner, why, alike in _pairs(advisors, _REFUSED):
+        way_out = "Drop one" if alike else "Change the order or drop one"
+        raise ConfigError(f"{outer} outside {inner} cannot work: {why}. {way_out}.")
     return [
-        f"{outer} stands outside {inner}: {why}. Swap them."
-        for outer, inner, why in _pairs(advisors, _DOUBTED)
+        f"{outer} stands outside {inner}: {why}. {'Drop one' if alike else 'Swap them'}."
+        for outer, inner, why, alike in _pairs(advisors, _DOUBTED)
     ]
 
 
@@ -102,13 +118,15 @@ def warn(messages: Iterable[str]) -> None:
 
 def _pairs(
     advisors: Sequence[object], rules: Sequence[tuple[str, str, str]]
-) -> Iterable[tuple[str, str, str]]:
+) -> Iterable[tuple[str, str, str, bool]]:
+    """The names of outer and inner, why they do not go together, and whether they are alike in
+    that, so that another order would not help."""
     traits: list[frozenset[str]] = [frozenset(getattr(a, "traits", ())) for a in advisors]
-    for at, outer in enumerate(advisors):
-        for below in range(at + 1, len(advisors)):
-            for first, second, why in rules:
-                if first in traits[at] and second in traits[below]:
-                    yield name_of(outer), name_of(advisors[below]), why
+    for at, below in combinations(range(len(advisors)), 2):
+        for first, second, why in rules:
+            if first in traits[at] and second in traits[below]:
+                alike = first in traits[below] and second in traits[at]
+                yield name_of(advisors[at]), name_of(advisors[below]), why, alike
 
 
 class LayerView(Struct, frozen=True):

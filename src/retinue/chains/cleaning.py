@@ -11,10 +11,11 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 _THOUGHT: Final = re.compile(
-    r"\A\s*<(think|thinking|thought|reasoning)>(?:.*?</\1>|.*\Z)", re.DOTALL | re.IGNORECASE
+    r"\s*<(think|thinking|thought|reasoning)>(?:.*?</\1>|.*\Z)", re.DOTALL | re.IGNORECASE
 )
 _THOUGHT_ENDS: Final = re.compile(r"</(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
-_FENCED: Final = re.compile(r"\A```[\w-]*[ \t]*\n?(.*?)\n?[ \t]*```\Z", re.DOTALL)
+_FENCE: Final = "```"
+_LANGUAGE: Final = re.compile(r"json\w*\b|[\w-]*(?=[ \t]*\n)", re.IGNORECASE)
 _IN_FENCE: Final = re.compile(r"```[\w-]*\s*\Z")
 _FENCE_HEAD: Final = 24  # characters before a value among which the head of its fence is looked for
 _STRING: Final = r'"(?:[^"\\]++|\\.)*+"'
@@ -58,11 +59,15 @@ def json_of(text: str, kinds: Collection[str] = ()) -> str | None:
 def bare(text: str) -> str:
     """The answer without the reasoning before it, and without a fence that holds all of it."""
     text = text.lstrip("\ufeff")
-    while found := _THOUGHT.match(text):
-        text = text[found.end() :]
-    text = text.strip()
-    fenced = _FENCED.match(text)
-    return text if fenced is None or "```" in fenced[1] else fenced[1].strip()
+    at = 0
+    while found := _THOUGHT.match(text, at):
+        at = found.end()
+    text = text[at:].strip()
+    inside = text[len(_FENCE) : -len(_FENCE)]
+    if text != f"{_FENCE}{inside}{_FENCE}" or _FENCE in inside:
+        return text
+    language = _LANGUAGE.match(inside)
+    return inside[language.end() if language else 0 :].strip()
 
 
 def mended(text: str) -> str:

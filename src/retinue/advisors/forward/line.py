@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from retinue.advisors.forward.feed import Heard
+from retinue.chains.callables import takes
 from retinue.chains.events import Event, TextChunk, ThinkingChunk, ToolArguments
 from retinue.chains.taps import Tap
 from retinue.errors import ConfigError
@@ -71,12 +72,8 @@ def _is_of_threads(consumer: Any) -> bool:
 
 
 def _taking_one(function: Callable[..., Any]) -> Callable[[Any], Any]:
-    try:
-        inspect.signature(function).bind(None)
-    except TypeError:
-        raise ConfigError(f"The consumer {called(function)} must take one event.") from None
-    except ValueError:  # built in, and it does not say what it takes
-        pass
+    if not takes(function, 1):
+        raise ConfigError(f"The consumer {called(function)} must take one event.")
     return function
 
 

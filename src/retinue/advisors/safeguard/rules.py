@@ -1,12 +1,12 @@
 """What a guard may be told to look for, read into words, regular expressions and checks."""
 
-import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol, cast
 
 from msgspec import Struct
 
+from retinue.chains.callables import takes
 from retinue.errors import ConfigError
 
 Found = str | bool | None
@@ -122,10 +122,6 @@ def _expression(pattern: object) -> str | None:
 def _is_check(pattern: object) -> bool:
     if not callable(pattern) or isinstance(pattern, type):
         return False
-    try:
-        inspect.signature(pattern).bind("")
-    except TypeError:
-        raise ConfigError(f"Safeguard: {pattern!r} must take the text, and nothing else.") from None
-    except ValueError:  # built in, and it does not say what it takes
-        return True
+    if not takes(pattern, 1):
+        raise ConfigError(f"Safeguard: {pattern!r} must take the text, and nothing else.")
     return True
