@@ -173,6 +173,21 @@ async def test_a_call_that_never_ran_keeps_the_words_that_help_the_model(rules: 
     assert await told(own, asked=call("search"), tools=tools) == "Read the schema."
 
 
+@pytest.mark.behaviour("B-LO-5", "B-LO-6")
+async def test_what_helps_the_model_is_neither_cut_nor_taken_for_a_secret() -> None:
+    async def login(password: str) -> str:
+        """Logs in."""
+        return password
+
+    tools = [tool(login).with_(name=f"login_at_the_office_number_{n}") for n in range(50)]
+    for asked in (call("invented"), call(tools[0].name, password=7)):
+        plain = Scripted(asked, "done")
+        await Agent(plain, tools=tools).run("Go.")
+        right = plain.requests[-1].messages[-1].tool_results[0].text
+        assert tools[-1].name in right or "'password': " in right
+        assert await told(asked=asked, tools=tools) == right
+
+
 async def test_what_a_layer_refused_keeps_its_words_and_a_success_its_result() -> None:
     async def refuse(request: Any, call_next: Any) -> Any:
         if request.arguments:

@@ -8,7 +8,7 @@ template: question and documents go out word for word.
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -23,7 +23,7 @@ from retinue.chains import (
 from retinue.errors import ConfigError, RetrievalError
 from retinue.messages import Message, Text
 from retinue.messages.masking import mask
-from retinue.messages.window import is_question
+from retinue.messages.window import last_question
 from retinue.retrieval import Document, Retriever, as_retriever, fenced
 from retinue.retrieval.base import Search, check_count
 
@@ -113,9 +113,12 @@ class QuestionAnswer(Advisor):
         """Looks up what fits the question, unless the turn goes on after a pause."""
         mine = request.local(self)
         if request.resumed:
-            mine["latest"] = restored = tuple(map(_restored, _standing(request.context)))
+            restored = _standing(request.context)
+            # Of several such layers the outermost grounds with all that the turn had found.
+            first = request.local(QuestionAnswer).setdefault("first", self) is self
+            mine["latest"] = restored if first else ()
             return await call_next(request.with_context(**{SOURCES: restored}))
-        asked = _last(request.messages)
+        asked = last_question(request.messages)
         documents = () if asked is None else await self._found(request, asked, mine)
         # Another such layer may have put its own there.
         request = request.with_context(**{SOURCES: (*_standing(request.context), *documents)})
@@ -129,7 +132,7 @@ class QuestionAnswer(Advisor):
     ) -> ChatResponse:
         """Puts the documents before the question."""
         mine = request.local(self)
-        asked = _last(request.turn.messages)
+        asked = last_question(request.turn.messages)
         question = None if asked is None else request.turn.messages[asked]
         found: Mapping[str, tuple[Document, ...]] = mine.get("found", {})
         # A layer inside may have changed the question after it was looked up.
@@ -235,29 +238,18 @@ class QuestionAnswer(Advisor):
         return answer.text.strip() or question
 
 
-def _last(messages: Sequence[Message]) -> int | None:
-    """Where the last question stands that has a text."""
-    for at in range(len(messages) - 1, -1, -1):
-        if is_question(messages[at]) and messages[at].text.strip():
-            return at
-    return None
-
-
 def _place(messages: Sequence[Message], question: Message | None) -> int | None:
     """Where the question stands among the messages; other layers may have changed or renamed it."""
     if question is not None:
         for at in range(len(messages) - 1, -1, -1):
             if messages[at].id == question.id:
                 return at
-    return _last(messages)
+    return last_question(messages)
 
 
-def _standing(context: Mapping[str, Any]) -> Sequence[Any]:
-    """What stands in the context as sources; the caller may have something else there."""
-    sources = context.get(SOURCES)
-    return cast("Sequence[Any]", sources) if isinstance(sources, (tuple, list)) else ()
-
-
-def _restored(source: Any) -> Document:
-    """A document of the paused turn, as it came back from a store."""
-    return source if isinstance(source, Document) else msgspec.convert(source, Document)
+def _standing(context: Mapping[str, Any]) -> tuple[Document, ...]:
+    """What stands in the context as sources; of a turn that was paused, it came from a store."""
+    try:
+        return msgspec.convert(context.get(SOURCES, ()), tuple[Document, ...])
+    except msgspec.ValidationError:  # it is the caller's own
+        return ()

@@ -92,8 +92,8 @@ class ToolErrors(Advisor):
         if response.ok or response.refused:
             return response
         told = await self._told(request, response)
-        if told is None and _never_ran(response):
-            return response
+        if told is None and _never_ran(request, response):
+            return response  # to cut the list of tools, or mask "password: a text", is no help
         result = response.result
         parts = result.parts if told is None else (Text(told),)
         cleaned = [Text(self._clean(part.text)) if type(part) is Text else part for part in parts]
@@ -118,8 +118,9 @@ class ToolErrors(Advisor):
 
     def _fitting(self, request: ToolRequest, response: ToolResponse) -> Iterator[str | Told]:
         """The wordings that fit, the nearest first."""
-        if _never_ran(response):
-            if response.error is not None and ArgumentsError in self._rules:
+        error = response.error
+        if error is None or isinstance(error, ArgumentsError):
+            if error is not None and ArgumentsError in self._rules:
                 yield self._rules[ArgumentsError]
             return
         for key in _keys(request):
@@ -139,10 +140,10 @@ class ToolErrors(Advisor):
         return text if len(text) <= self._longest else f"{text[: self._longest]}… [cut]"
 
 
-def _never_ran(response: ToolResponse) -> bool:
-    """Whether there is no such tool, or its arguments do not fit; the words then list what would
-    be right, and name fields such as `password`."""
-    return response.error is None or isinstance(response.error, ArgumentsError)
+def _never_ran(request: ToolRequest, response: ToolResponse) -> bool:
+    """Whether there is no such tool, or its arguments do not fit."""
+    unknown = request.tool is None and response.error is None
+    return unknown or isinstance(response.error, ArgumentsError)
 
 
 def _keys(request: ToolRequest) -> Iterator[Any]:
