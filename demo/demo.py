@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+from layers import show_layers
 from msgspec import Meta
 
 from retinue import Agent, ChatRequest, ChatResponse, Layer, Settings, events, tool
@@ -121,6 +122,8 @@ async def show_all(database: Path) -> int:
     await show_memory(demo, first.text)
     await show_tool(demo)
     await show_output(demo)
+    title("Advisors at work")
+    await show_layers(demo)
     title("What all of that used")
     print(demo.usage.report())
     demo.check("the tokens of every call were counted", demo.usage.total.calls == 5)
