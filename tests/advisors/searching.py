@@ -2,10 +2,10 @@
 
 from typing import Any, Final
 
+from bench.headline.caching import many_tools
 from retinue import Agent
 from retinue.advisors import ToolSearch
 from retinue.models.scripted import Scripted, call
-from bench.headline.caching import many_tools
 
 FIND: Final = "search_tools"
 WEATHER: Final = call(FIND, query="weather")

@@ -381,6 +381,8 @@ async def test_a_consumer_that_cannot_be_found_fails_the_turn_or_is_done_without
         ([print], {"on_slow": "stop"}, "on_slow='stop'"),
         ([print], {"limit": 0}, "limit=0"),
         ([print], {"patience": 0}, "patience=0"),
+        ([print], {"patience": "30"}, "patience='30'"),
+        ([print], {"encode": lambda: b""}, "give a function of one thing"),
     ],
 )
 def test_what_cannot_be_forwarded_is_refused_where_it_is_built(

@@ -39,11 +39,24 @@ async def test_a_reader_of_a_feed_that_leaves_lets_the_turn_go_on() -> None:
     agent = Agent(Scripted(Say(text=["x"] * 500)), advisors=[Forward(feed, limit=5)])
     running = asyncio.create_task(agent.run("Go."))
     turn: Heard = await soon(anext(aiter(feed)))
-    await soon(anext(aiter(turn)))
+    events = aiter(turn)
+    await soon(anext(events))
     turn.leave()
     assert (await soon(running)).text == "x" * 500
     with pytest.raises(ConfigError, match="iterate it once"):
         aiter(turn)
+
+
+@pytest.mark.rule("R-STREAM-6")
+async def test_a_reader_that_breaks_off_its_loop_lets_the_turn_go_on() -> None:
+    feed = Feed()
+    agent = Agent(Scripted(Say(text=["x"] * 500)), advisors=[Forward(feed, limit=5, patience=None)])
+    running = asyncio.create_task(agent.run("Go."))
+    turn: Heard = await soon(anext(aiter(feed)))
+    async for _ in turn:
+        break
+    assert (await soon(running)).text == "x" * 500
+    await quiet()
 
 
 async def test_a_feed_ends_the_turn_of_a_sub_agent_too() -> None:

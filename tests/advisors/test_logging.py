@@ -45,6 +45,23 @@ async def broken() -> str:
     raise ValueError("out of order")
 
 
+async def test_the_reason_of_a_turn_is_masked_and_cut() -> None:
+    async def refuse(request: Any, call_next: Any) -> Any:
+        return request.refuse("It said password=hunter22. " + "x" * 5_000)
+
+    lines = Lines()
+    await Agent(Scripted(), advisors=[Logging(lines), layer("guard", "turn", refuse)]).run("Hi.")
+    reason = lines.fields("turn")["reason"]
+    assert "password=***" in reason
+    assert len(reason) < 1_100
+
+
+@pytest.mark.parametrize("preview", [-1, "80", 1.5])
+def test_a_preview_that_is_no_number_of_characters_is_refused(preview: Any) -> None:
+    with pytest.raises(ConfigError, match="give 0 characters or more"):
+        Logging(preview=preview)
+
+
 @ways
 async def test_there_is_one_line_for_each_turn_call_and_tool(way: Way) -> None:
     lines = Lines()
@@ -100,7 +117,7 @@ async def test_an_error_that_quotes_a_book_is_cut() -> None:
     agent = Agent(Scripted(ModelRefused("x" * 100_000)), advisors=[Logging(lines)])
     with pytest.raises(ModelRefused):
         await agent.run("hi")
-    assert len(lines.fields("turn")["error"]) <= 1_000
+    assert len(lines.fields("turn")["error"]) <= 1_000 + len("…")
 
 
 async def test_a_turn_that_is_cancelled_has_its_lines_and_is_no_error() -> None:

@@ -302,6 +302,22 @@ async def test_a_turn_resumed_without_sources_is_not_grounded_and_not_refused() 
     assert sent(model) == [f"user: {ASKED}"]
 
 
+@ways
+async def test_two_such_layers_ground_a_resumed_turn_once_with_what_both_had_found(
+    way: Way,
+) -> None:
+    async def resumed(request: Any, call_next: Any) -> Any:
+        return await call_next(request.with_(resumed=True))
+
+    other, model = Document("It lies in Trunthia.", "t"), Scripted("done")
+    layers = [QuestionAnswer(Shelf(Document("new"))), QuestionAnswer(Shelf(Document("newer")))]
+    agent = Agent(model, advisors=[Layer("resumed", turn=resumed), *layers])
+    response = await way(agent, ASKED, context={"sources": [FACT, other]})
+    assert response.context["sources"] == (FACT, other)
+    text = model.requests[0].messages[0].text
+    assert (text.count(FACT.text), text.count(other.text)) == (1, 1)
+
+
 async def test_sources_of_two_such_layers_add_up_and_each_grounds_with_its_own() -> None:
     other = Document("It lies in Trunthia.", "t")
     model = Scripted("one")
@@ -312,11 +328,26 @@ async def test_sources_of_two_such_layers_add_up_and_each_grounds_with_its_own()
     assert (text.count(FACT.text), text.count(other.text)) == (1, 1)
 
 
-@pytest.mark.parametrize("theirs", [None, "the web", 7])
-async def test_something_else_of_the_caller_under_the_same_name_is_replaced(theirs: Any) -> None:
-    agent = Agent(Scripted("one"), advisors=[QuestionAnswer(Shelf(FACT))])
-    response = await agent.run(ASKED, context={"sources": theirs})
-    assert response.context["sources"] == (FACT,)
+async def test_sources_of_an_earlier_turn_that_the_caller_hands_back_do_not_pile_up() -> None:
+    agent = Agent(Scripted("one", "two"), advisors=[QuestionAnswer(Shelf(FACT))])
+    first = await agent.run(ASKED)
+    second = await agent.run("And when?", context=first.context)
+    assert second.context["sources"] == (FACT,)
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+@pytest.mark.parametrize("theirs", [None, "the web", 7, ["the web"], [{"title": "x"}]])
+async def test_something_else_of_the_caller_under_the_same_name_is_replaced(
+    theirs: Any, resumed: bool
+) -> None:
+    async def resume(request: Any, call_next: Any) -> Any:
+        return await call_next(request.with_(resumed=resumed))
+
+    advisors = [Layer("resume", turn=resume), QuestionAnswer(Shelf(FACT))]
+    response = await Agent(Scripted("one"), advisors=advisors).run(
+        ASKED, context={"sources": theirs}
+    )
+    assert response.context["sources"] == (() if resumed else (FACT,))
 
 
 async def test_a_question_that_a_layer_inside_has_changed_is_still_grounded() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from bench.headline.caching import many_tools
 from retinue import Agent, Layer, Settings, Tool
 from retinue.advisors import Memory
 from retinue.models import GATEWAYS
@@ -15,7 +16,6 @@ from retinue.models.capabilities import UNKNOWN
 from retinue.models.openai.encode import RequestEncoder as OpenAIEncoder
 from retinue.models.scripted import Scripted, call
 from retinue.stores import InMemory, SQLite
-from bench.headline.caching import many_tools
 from tests.advisors.searching import EMAIL, FIND, WEATHER, agent, search, shown
 from tests.advisors.talking import WAYS, Way, by_parent, sent, strictly
 

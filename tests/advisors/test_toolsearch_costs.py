@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retinue import Agent, ConfigError, Usage
+from bench.headline.caching import CachingModel, many_tools
+from retinue import Agent, ConfigError, Layer, Usage
 from retinue.advisors import ToolSearch
 from retinue.advisors.toolsearch import Prices, SearchReport
 from retinue.advisors.toolsearch.costs import Shape, estimate
 from retinue.models.scripted import Say, Scripted, call
-from bench.headline.caching import CachingModel, many_tools
 from tests.advisors.talking import WAYS, Way
 from tests.virtual_time import virtual_time
 
@@ -98,6 +98,28 @@ async def test_the_report_names_both_costs_and_is_near_what_was_paid(way: Way, r
     everything = Agent(model, tools=many_tools(50, 60), instructions="x" * 8_000)
     result = [await everything.run("?") for _ in range(3)][-1]
     assert report.costs["all"] == pytest.approx(PRICES.cost(result.usage), rel=0.1)
+
+
+async def test_a_turn_that_an_outer_layer_enters_again_is_reported_as_a_whole() -> None:
+    async def again(request: Any, call_next: Any) -> Any:
+        await call_next(request)
+        return await call_next(request.again("Shorter."))
+
+    def costs(report: SearchReport) -> float:
+        return report.costs["append"]
+
+    reports: list[SearchReport] = []
+    for script, layers in (
+        ([call("search_tools", query="weather"), "done"], []),
+        ([call("search_tools", query="weather"), "done", "short"], [Layer("again", turn=again)]),
+    ):
+        search = ToolSearch(mode="always")
+        chat = Agent(Scripted(*script), tools=many_tools(50), advisors=[*layers, search])
+        reports.append((await chat.run("?")).context["tool_search"])
+    once, twice = reports
+    assert (once.searches, twice.searches) == (1, 1)
+    assert once.found == twice.found
+    assert costs(twice) > costs(once)
 
 
 async def test_a_provider_that_reports_nothing_is_taken_to_cache_nothing() -> None:

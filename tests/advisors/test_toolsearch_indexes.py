@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from retinue import Agent, ConfigError, Tool
 from retinue.advisors import ToolSearch
-from retinue.advisors.toolsearch import KeywordIndex, RegexIndex, Semantic, words
-from retinue.errors import MissingExtraError
+from retinue.advisors.toolsearch import KeywordIndex, RegexIndex, Semantic
+from retinue.errors import MissingExtraError, RetrievalError
 from retinue.models.scripted import Scripted, call
 from retinue.tools import ToolSpec
 from tests.advisors.talking import WAYS, Way, sent
@@ -53,6 +53,7 @@ SPECS = specs(
         ("帮我查询一下订单状态", "查询订单"),
         ("订单 status", "查询订单"),
         ("ÜBERWEISUNG", "überweisung"),
+        ("uberweisung", "überweisung"),
     ],
 )
 def test_a_query_in_any_script_or_spelling_finds_the_tool(query: str, name: str) -> None:
@@ -94,13 +95,6 @@ def test_whatever_is_asked_the_names_are_tools_and_no_more_than_wanted(
         assert len(names) <= limit
         assert len(set(names)) == len(names)
         assert set(names) <= {tool.name for tool in tools}
-
-
-@given(st.text(max_size=60))
-def test_a_description_is_found_by_each_of_its_own_words(text: str) -> None:
-    indexed = set(words(text))
-    assert set(words(text, query=True)) <= indexed
-    assert all(word for word in indexed)
 
 
 @pytest.mark.behaviour("B-TS-4")
@@ -186,7 +180,7 @@ async def test_tools_are_embedded_once_however_many_turns_search_them_at_once() 
     "given", [[], [(1.0, 2.0)], [(1.0, 2.0), (1.0,)]], ids=["none", "too few", "uneven"]
 )
 async def test_an_embedder_that_gives_something_else_is_told_so(given: Any) -> None:
-    with pytest.raises(ConfigError, match="it must give one for each"):
+    with pytest.raises(RetrievalError, match=r"must give one for each|use one embedder"):
         await Semantic(lambda texts: given)(SPECS[:2]).search("x", 1)
 
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from bench.headline.caching import many_tools
 from retinue import Agent, ConfigError, Layer, ToolContext, tool
 from retinue.advisors import Memory, ToolSearch
 from retinue.chains import OnionWarning
 from retinue.models.scripted import Scripted, call
-from bench.headline.caching import many_tools
 from tests.advisors.searching import FIND, WEATHER, agent, search, shown
 from tests.advisors.talking import sent
 

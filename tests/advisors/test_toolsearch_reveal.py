@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from bench.headline.caching import many_tools
 from retinue import Agent, Layer, Reject, events
 from retinue.agent import Proceed
 from retinue.messages import TextDelta, ToolCall
 from retinue.models.scripted import Say, Scripted, call
-from bench.headline.caching import many_tools
 from tests.advisors.searching import EMAIL, FIND, WEATHER, agent, search, shown
 from tests.advisors.talking import WAYS, Way, by_parent, sent, strictly
 

@@ -310,6 +310,23 @@ async def test_turns_without_an_owner_share_one_quota_and_those_of_no_conversati
 # -- costs -----------------------------------------------------------------------------------------
 
 
+async def test_the_share_of_a_turn_without_a_conversation_is_let_go_and_that_of_one_is_not() -> (
+    None
+):
+    clock, quota = Clock(), Quota(per="conversation", tokens=150)
+    collector = limited(quota, clock=clock)
+    agent = Agent(Scripted(used(90), repeat=True), advisors=[collector])
+    alone = await agent.run("1")
+    await agent.run("1", conversation="c")
+    assert await collector.used(quota, alone.id) == {"tokens": 90}
+    clock.now += 100_000
+    refused = await agent.run("2" * 400, conversation="c")
+    assert refused.status == "limit"
+    assert "renews" not in (refused.reason or "")
+    assert await collector.used(quota, alone.id) == {"tokens": 0}
+    assert await collector.used(quota, "c") == {"tokens": 90}
+
+
 async def test_a_provider_that_says_half_is_taken_at_the_estimate_for_the_other() -> None:
     quota = Quota(tokens=100)
     collector = limited(quota)
@@ -336,6 +353,7 @@ async def test_a_provider_that_says_half_is_taken_at_the_estimate_for_the_other(
         (lambda: Quota(cost=-1), "cost=-1"),
         (lambda: Quota(tokens=1, every=0), "every=0"),
         (lambda: UsageCollector(expect=0), "expect=0"),
+        (lambda: UsageCollector(keep="9"), "keep='9'"),  # pyright: ignore[reportArgumentType]
         (lambda: UsageCollector(quotas=[Quota(cost=1)]), "prices"),
         (lambda: UsageCollector(quotas=[5]), r"\[5\]"),  # pyright: ignore[reportArgumentType]
         (lambda: UsageCollector(quotas=[Quota(tokens=1), Quota(tokens=2)]), "per all"),

@@ -56,6 +56,10 @@ class Holding:
     inner: Pedantic
 
 
+class Chain(msgspec.Struct):
+    next: "Chain | None" = None
+
+
 class Tree(msgspec.Struct):
     children: "list[Tree]" = []
 
@@ -155,3 +159,11 @@ async def test_the_result_of_a_turn_reads_the_answer() -> None:
 
 async def test_without_a_form_there_is_no_output() -> None:
     assert (await Agent(Scripted(OSLO)).run("where?")).output is None
+
+
+@pytest.mark.parametrize("depth", [50, 600, 5_000])
+def test_however_deep_an_answer_is_nested_what_is_wrong_with_it_is_told(depth: int) -> None:
+    answer = '{"next":' * depth + "7" + "}" * depth
+    with pytest.raises(OutputError) as caught:
+        Output.of(Chain).read(answer)
+    assert len(caught.value.problems) == 1

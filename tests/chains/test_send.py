@@ -1,7 +1,7 @@
 """Deltas through transforms: what is shown, what is returned, what is logged."""
 
 from collections.abc import Awaitable, Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -50,7 +50,7 @@ async def one_after_another(sent: Iterable[Delta], transforms: Iterable[Transfor
     """The plainest way to apply transforms: all deltas through the first, then the next."""
     said: list[Delta] = [d for d in sent if isinstance(d, (TextDelta, ThinkingDelta))]
     for transform in transforms:
-        out = [new for delta in said for new in transform.feed(delta)]
+        out = [new for d in said for new in cast("Iterable[Delta]", transform.feed(d))]
         tail = transform.flush()
         said = [*out, *(await tail if isinstance(tail, Awaitable) else tail)]  # type: ignore[list-item]
     return said

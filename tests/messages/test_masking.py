@@ -1,8 +1,10 @@
 """What looks like a key or a password is masked, and nothing else."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from retinue.messages.masking import mask
+from retinue.messages.masking import error_words, excerpt, mask
 
 
 @pytest.mark.rule("R-FAIL-3")
@@ -36,3 +38,31 @@ def test_secrets_are_masked(text: str, shown: str) -> None:
 )  # fmt: skip
 def test_what_is_no_secret_is_shown(text: str) -> None:
     assert mask(text) == text
+
+
+@given(st.text(max_size=300), st.integers(1, 40))
+def test_an_excerpt_is_the_beginning_and_says_where_it_was_cut(text: str, longest: int) -> None:
+    short = excerpt(text, longest, hide=str)
+    assert short == (text if len(text) <= longest else text[:longest] + "…")
+
+
+def test_a_secret_across_the_cut_is_masked_whole() -> None:
+    text = "x" * 30 + " token=abcdefghijklmnop and more"
+    assert excerpt(text, 44) == "x" * 30 + " token=*** and…"
+
+
+def test_what_is_far_behind_the_cut_is_not_read() -> None:
+    read: list[int] = []
+
+    def hide(text: str) -> str:
+        read.append(len(text))
+        return text
+
+    for longest in (10, 10_000):
+        assert excerpt("x" * 1_000_000, longest, hide) == "x" * longest + "…"
+    assert max(read) < 20_000
+
+
+def test_the_words_of_an_error_are_its_class_and_what_it_says_masked_and_cut() -> None:
+    assert error_words(ValueError("token=abcdefgh")) == "ValueError: token=***"
+    assert len(error_words(ValueError("x" * 5_000))) == 1_001

@@ -77,8 +77,10 @@ async def test_the_embedder_is_given_so_many_texts_at_once_off_the_event_loop() 
         (lambda texts: [[0.0, 0.0]], "points nowhere"),
         (lambda texts: [[math.nan, 1.0]], "points nowhere"),
         (lambda texts: [[1.0] * len(texts[0])], "vectors of 3 and of 9 numbers"),
+        (lambda texts: None, "gave NoneType; it must give a list of vectors"),
+        (lambda texts: [0.5], "gave 0.5 for a vector"),
     ],
-    ids=["too few", "zero", "no number", "two lengths"],
+    ids=["too few", "zero", "no number", "two lengths", "nothing", "flat"],
 )
 async def test_an_embedder_that_does_its_work_badly_adds_nothing(given: Any, words: str) -> None:
     index = Embedded(given, batch=1)

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from retinue.chains import (
     Advisor,
@@ -14,10 +14,8 @@ from retinue.chains import (
     TurnResponse,
 )
 from retinue.errors import ConfigError
-from retinue.messages.masking import mask
+from retinue.messages.masking import LONGEST_WORDS, error_words, excerpt
 from retinue.tools import ToolResponse
-
-_LONGEST_ERROR: Final = 1_000  # characters
 
 
 class Logger(Protocol):
@@ -36,11 +34,12 @@ class Logging(Advisor):
     Args:
         logger: a structlog logger, a standard one, or the standard logger "retinue".
         level: the level of the lines; errors are logged at ERROR.
-        preview: characters of text that a line may show; 0 shows none. Things that look like keys
-            and passwords are masked.
+        preview: characters of a question, an answer, arguments or a result that a line may show; 0
+            shows none. Things that look like keys and passwords are masked, here and in reasons
+            and errors, whose words may quote what was said.
 
     Raises:
-        ConfigError: the logger has no `log`, or `preview` is negative.
+        ConfigError: the logger has no `log`, or `preview` is no number of characters.
     """
 
     def __init__(
@@ -55,8 +54,8 @@ class Logging(Advisor):
                 f"Logging({logger!r}) cannot be used; give a standard logger, one of structlog's,"
                 " or any object with log(level, event, **fields)."
             )
-        if preview < 0:
-            raise ConfigError(f"Logging(preview={preview}): give 0 characters or more.")
+        if type(preview) is not int or preview < 0:
+            raise ConfigError(f"Logging(preview={preview!r}): give 0 characters or more.")
         self._logger = logger if logger is not None else logging.getLogger("retinue")
         self._level = level
         self._preview = preview
@@ -75,7 +74,7 @@ class Logging(Advisor):
                 "input": response.usage.input,
                 "output": response.usage.output,
                 "answer": self._cut(response.text),
-                "reason": response.reason,
+                "reason": response.reason and excerpt(response.reason, LONGEST_WORDS),
                 "blocked_by": response.blocked_by,
             }
             return response
@@ -117,8 +116,7 @@ class Logging(Advisor):
     def _cut(self, text: str) -> str | None:
         if not self._preview or not text:
             return None
-        masked = mask(text[: 8 * self._preview])
-        return masked if len(masked) <= self._preview else masked[: self._preview] + "…"
+        return excerpt(text, self._preview)
 
 
 class _Line:
@@ -144,7 +142,7 @@ class _Line:
         level = self._level
         if error is not None:
             level = logging.ERROR if isinstance(error, Exception) else level
-            fields["error"] = mask(f"{type(error).__name__}: {error}"[:_LONGEST_ERROR])
+            fields["error"] = error_words(error)
         if isinstance(self._logger, logging.Logger):
             text = " ".join(f"{name}={value!r}" for name, value in fields.items())
             self._logger.log(level, "%s %s", self._event, text, extra={"retinue": fields})

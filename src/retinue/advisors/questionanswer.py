@@ -8,7 +8,7 @@ template: question and documents go out word for word.
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import msgspec
 
@@ -20,12 +20,14 @@ from retinue.chains import (
     TurnRequest,
     TurnResponse,
 )
+from retinue.chains.callables import takes
 from retinue.errors import ConfigError, RetrievalError
 from retinue.messages import Message, Text
-from retinue.messages.masking import mask
-from retinue.messages.window import last_question
+from retinue.messages.masking import error_words
+from retinue.messages.window import is_question
 from retinue.retrieval import Document, Retriever, as_retriever, fenced
 from retinue.retrieval.base import Search, check_count
+from retinue.tools.options import is_positive
 
 Wording = Callable[[str, Sequence[Document]], str]
 """What is sent in place of the question's text, made from it and the documents."""
@@ -91,9 +93,11 @@ class QuestionAnswer(Advisor):
             raise ConfigError(f"QuestionAnswer(on_error={on_error!r}): give 'raise' or 'ignore'.")
         if strict and not nothing_found.strip():
             raise ConfigError("QuestionAnswer(nothing_found=…) is blank; give the answer.")
-        if timeout is not None and not timeout > 0:
-            raise ConfigError(f"QuestionAnswer(timeout={timeout}): give seconds, or None.")
-        if wording is not None and not callable(wording):
+        if timeout is not None and not is_positive(timeout):
+            raise ConfigError(f"QuestionAnswer(timeout={timeout!r}): give seconds, or None.")
+        if min_score is not None and not isinstance(cast("object", min_score), (int, float)):
+            raise ConfigError(f"QuestionAnswer(min_score={min_score!r}): give a number, or None.")
+        if wording is not None and not takes(wording, 2):
             raise ConfigError("QuestionAnswer(wording=…) is a function (question, documents).")
         self._retriever = as_retriever(retriever)
         self._top_k = top_k
@@ -112,16 +116,17 @@ class QuestionAnswer(Advisor):
     ) -> TurnResponse:
         """Looks up what fits the question, unless the turn goes on after a pause."""
         mine = request.local(self)
+        outermost = request.local(QuestionAnswer).setdefault("outermost", self) is self
         if request.resumed:
             restored = _standing(request.context)
-            # Of several such layers the outermost grounds with all that the turn had found.
-            first = request.local(QuestionAnswer).setdefault("first", self) is self
-            mine["latest"] = restored if first else ()
+            # Of several such layers one grounds with all that the turn had found.
+            mine["latest"] = restored if outermost else ()
             return await call_next(request.with_context(**{SOURCES: restored}))
-        asked = last_question(request.messages)
+        asked = _last(request.messages)
         documents = () if asked is None else await self._found(request, asked, mine)
-        # Another such layer may have put its own there.
-        request = request.with_context(**{SOURCES: (*_standing(request.context), *documents)})
+        # Another such layer has put its own there; what the caller has there was not sent.
+        others = () if outermost else _standing(request.context)
+        request = request.with_context(**{SOURCES: (*others, *documents)})
         if self._strict and not documents:
             return self._instead(request)
         mine["latest"] = documents
@@ -132,7 +137,7 @@ class QuestionAnswer(Advisor):
     ) -> ChatResponse:
         """Puts the documents before the question."""
         mine = request.local(self)
-        asked = last_question(request.turn.messages)
+        asked = _last(request.turn.messages)
         question = None if asked is None else request.turn.messages[asked]
         found: Mapping[str, tuple[Document, ...]] = mine.get("found", {})
         # A layer inside may have changed the question after it was looked up.
@@ -194,7 +199,7 @@ class QuestionAnswer(Advisor):
         except Exception as error:
             if not self._ignore:
                 raise
-            told = mask(f"{type(error).__name__}: {error}")
+            told = error_words(error)
             _logger.warning("%s goes on without documents: %s", self.name, told)
             return ()
         return tuple(document for document in documents if self._fits(document))
@@ -238,13 +243,21 @@ class QuestionAnswer(Advisor):
         return answer.text.strip() or question
 
 
+def _last(messages: Sequence[Message]) -> int | None:
+    """Where the last question stands that has a text."""
+    for at in range(len(messages) - 1, -1, -1):
+        if is_question(messages[at]) and messages[at].text.strip():
+            return at
+    return None
+
+
 def _place(messages: Sequence[Message], question: Message | None) -> int | None:
     """Where the question stands among the messages; other layers may have changed or renamed it."""
     if question is not None:
         for at in range(len(messages) - 1, -1, -1):
             if messages[at].id == question.id:
                 return at
-    return last_question(messages)
+    return _last(messages)
 
 
 def _standing(context: Mapping[str, Any]) -> tuple[Document, ...]:

@@ -17,7 +17,7 @@ from retinue.chains import Advisor, CallNext, ToolRequest
 from retinue.chains.callables import takes
 from retinue.errors import ConfigError
 from retinue.messages import Text
-from retinue.messages.masking import mask
+from retinue.messages.masking import excerpt, mask
 from retinue.tools import Tool, ToolResponse
 from retinue.tools.schema import ArgumentsError
 
@@ -77,7 +77,7 @@ class ToolErrors(Advisor):
     ) -> None:
         if type(longest) is not int or longest < 1:
             raise ConfigError(f"ToolErrors(longest={longest!r}): give 1 character or more.")
-        if not callable(masks):
+        if not takes(masks, 1):
             raise ConfigError(f"ToolErrors(masks={masks!r}): give a function of a text.")
         self._rules = _checked(rules or {}, nested=False)
         self._default = None if default is None else _words("default", default, nested=True)
@@ -135,9 +135,8 @@ class ToolErrors(Advisor):
 
     def _clean(self, text: str) -> str:
         """What may be told: no traceback, no secret, not too long."""
-        # What is far behind the cut need not be read; a secret across it is masked first.
-        text = self._masks(_TRACE.sub("", text)[: 8 * self._longest]).strip()
-        return text if len(text) <= self._longest else f"{text[: self._longest]}… [cut]"
+        text = _TRACE.sub("", text).strip()
+        return excerpt(text, self._longest, self._masks, more="… [cut]").strip()
 
 
 def _never_ran(request: ToolRequest, response: ToolResponse) -> bool:

@@ -100,7 +100,8 @@ class Output(Struct, frozen=True):
             problems = [Problem("", f"should be JSON ({why})", shown(text))]
             is_json = False
         else:
-            problems = self._problems(value, error) or [Problem("", str(error), shown(value))]
+            whole = Problem("", str(error) or "is nested too deeply", shown(value))
+            problems = self._problems(value, error) or [whole]
             is_json = True
         told = "; ".join(map(str, problems[:_TOLD]))
         more = f"; and {len(problems) - _TOLD} more" if len(problems) > _TOLD else ""
@@ -118,7 +119,10 @@ class Output(Struct, frozen=True):
         if callable(details):  # of pydantic
             listed = cast("Iterable[Mapping[str, Any]]", details())
             return pydantic_problems(listed, value)
-        return plain_problems(value, self.type)
+        try:
+            return plain_problems(value, self.type)
+        except RecursionError:  # it looks into each part, and may not get as deep as the decoder
+            return ()
 
     def _validator(self) -> Any:
         try:

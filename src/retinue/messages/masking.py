@@ -4,7 +4,13 @@ It knows the common shapes of secrets, no more. It is not redaction: names and a
 """
 
 import re
+from collections.abc import Callable
 from typing import Final
+
+LONGEST_WORDS: Final = 1_000
+"""Characters of a reason or an error that a log has at most."""
+_AHEAD: Final = 7  # times the length of an excerpt that are read behind it
+_FARTHEST: Final = 8_192  # characters that are read behind it at most
 
 NAMED: Final = (
     r"(?:authorization|api[_-]?key|access[_-]?key|private[_-]?key|token|secret|passw(?:or)?d)"
@@ -49,3 +55,26 @@ _SECRETS: Final = secrets()
 def mask(text: str) -> str:
     """The text with what looks like a key or a password replaced by ***."""
     return _SECRETS.sub(lambda found: (found["lead"] or "") + "***", text)
+
+
+def excerpt(text: str, longest: int, hide: Callable[[str], str] = mask, more: str = "…") -> str:
+    """The beginning of a text without secrets, for a log.
+
+    Secrets are taken out before it is cut, as half of one would not be known for a secret. What is
+    far behind the cut is not read.
+
+    Args:
+        text: any text.
+        longest: characters at most, `more` left out.
+        hide: what takes secrets out.
+        more: stands behind what is cut.
+    """
+    near = text[: longest + min(_AHEAD * longest, _FARTHEST)]
+    hidden = hide(near)
+    whole = len(hidden) <= longest and len(near) == len(text)
+    return hidden if whole else hidden[:longest] + more
+
+
+def error_words(error: BaseException) -> str:
+    """What a log tells of an error: its class and its words, without secrets, cut where long."""
+    return excerpt(f"{type(error).__name__}: {error}", LONGEST_WORDS)

@@ -18,14 +18,6 @@ def is_question(message: Message) -> bool:
     return message.role == "user" and message.origin == ""
 
 
-def last_question(messages: Sequence[Message]) -> int | None:
-    """Where the last question stands that has a text; None where there is none."""
-    for at in range(len(messages) - 1, -1, -1):
-        if is_question(messages[at]) and messages[at].text.strip():
-            return at
-    return None
-
-
 def turns(messages: Sequence[Message]) -> list[tuple[Message, ...]]:
     """The messages in pieces that start with a question (or the system messages before it)."""
     starts = [

@@ -82,13 +82,13 @@ def as_retriever(source: Retriever | Search) -> Retriever:
 
 
 def check_count(top_k: int) -> None:
-    """Refuses a number of documents below 1.
+    """Refuses what is no number of documents from 1 on.
 
     Raises:
         ConfigError: it is.
     """
-    if top_k < 1:
-        raise ConfigError(f"top_k={top_k}: ask for at least 1 document.")
+    if type(top_k) is not int or top_k < 1:
+        raise ConfigError(f"top_k={top_k!r}: ask for a whole number of documents, 1 or more.")
 
 
 class _Searching:

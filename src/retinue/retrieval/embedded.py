@@ -5,25 +5,16 @@ vector database to the advisor as a function.
 """
 
 import asyncio
-import inspect
-import math
 from array import array
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import nlargest
-from operator import mul
-from typing import Any, Final
 
 from msgspec import Struct, structs
 
-from retinue.errors import ConfigError, RetrievalError
+from retinue.errors import ConfigError
 from retinue.retrieval.base import Document, check_count
 from retinue.retrieval.passages import OVERLAP, SIZE, as_documents, check_sizes, passages
-
-Vectors = Sequence[Sequence[float]]
-Embed = Callable[[list[str]], Vectors | Awaitable[Vectors]]
-"""Gives a vector for each text, in their order, all of one length."""
-
-_BATCH: Final = 64
+from retinue.retrieval.vectors import BATCH, Embed, check_lengths, nearness, vectors_of
 
 
 class _Row(Struct, frozen=True):
@@ -57,12 +48,12 @@ class Embedded:
         *,
         size: int | None = SIZE,
         overlap: int = OVERLAP,
-        batch: int = _BATCH,
+        batch: int = BATCH,
     ) -> None:
         if not callable(embed):
             raise ConfigError(f"Embedded({embed!r}): give a function of a list of texts.")
-        if batch < 1:
-            raise ConfigError(f"Embedded(batch={batch}): give at least 1 text at once.")
+        if type(batch) is not int or batch < 1:
+            raise ConfigError(f"Embedded(batch={batch!r}): give at least 1 text at once.")
         check_sizes(size, overlap)
         self._embed = embed
         self._size = size
@@ -87,13 +78,11 @@ class Embedded:
         """
         given = as_documents(documents)
         pieces = [one for each in given for one in passages(each, self._size, self._overlap)]
-        vectors: list[array[float]] = []
-        for at in range(0, len(pieces), self._batch):
-            vectors += await self._vectors([one.text for one in pieces[at : at + self._batch]])
+        vectors = await vectors_of(self._embed, [one.text for one in pieces], self._batch)
         rows: dict[str, list[_Row]] = {document.id: [] for document in given}
         for passage, vector in zip(pieces, vectors, strict=True):
             rows[passage.id].append(_Row(passage, vector))
-        self._check_length(vectors)
+        check_lengths(vectors, self._length())
         self._rows = {**self._rows, **rows}
 
     async def remove(self, *ids: str) -> int:
@@ -117,58 +106,19 @@ class Embedded:
         rows = [row for each in self._rows.values() for row in each]
         if not rows or not query.strip():
             return []
-        (vector,) = await self._vectors([query])
-        self._check_length([vector])
+        (vector,) = await vectors_of(self._embed, [query])
+        check_lengths([vector], self._length())
         return await asyncio.to_thread(_nearest, rows, vector, top_k)
 
     async def close(self) -> None:
         """Nothing is held but memory."""
 
-    async def _vectors(self, texts: list[str]) -> list["array[float]"]:
-        if inspect.iscoroutinefunction(self._embed):
-            given = await self._embed(texts)
-        else:
-            given = await asyncio.to_thread(self._embed, texts)
-            if isinstance(given, Awaitable):
-                given = await given
-        if len(given) != len(texts):
-            raise RetrievalError(
-                f"The embedder gave {len(given)} vectors for {len(texts)} texts; it must give one"
-                " for each, in their order."
-            )
-        return [_of_length_one(vector) for vector in given]
-
-    def _check_length(self, vectors: Sequence["array[float]"]) -> None:
-        known = next((len(rows[0].vector) for rows in self._rows.values() if rows), None)
-        for vector in vectors:
-            known = known or len(vector)
-            if len(vector) != known:
-                raise RetrievalError(
-                    f"The embedder gave vectors of {known} and of {len(vector)} numbers; use one"
-                    " embedder for all documents and questions."
-                )
-
-
-def _of_length_one(vector: Sequence[float]) -> "array[float]":
-    numbers = array("d", vector)
-    length = math.sqrt(sum(map(mul, numbers, numbers)))
-    if not length or not math.isfinite(length):
-        raise RetrievalError(
-            "The embedder gave a vector of length 0 or without end, which points nowhere; look at"
-            " what it makes of short and odd texts."
-        )
-    return array("d", (number / length for number in numbers))
+    def _length(self) -> int | None:
+        """How many numbers the vectors that are kept have."""
+        return next((len(rows[0].vector) for rows in self._rows.values() if rows), None)
 
 
 def _nearest(rows: Sequence[_Row], vector: "array[float]", top_k: int) -> list[Document]:
-    scores = [_product(row.vector, vector) for row in rows]
+    scores = [nearness(row.vector, vector) for row in rows]
     best = nlargest(top_k, range(len(rows)), key=scores.__getitem__)
     return [structs.replace(rows[at].passage, score=round(scores[at], 6)) for at in best]
-
-
-def _sum_of_products(a: Sequence[float], b: Sequence[float]) -> float:
-    return sum(map(mul, a, b))
-
-
-_product: Callable[[Any, Any], float] = getattr(math, "sumprod", _sum_of_products)
-"""Python 3.12 has it, and is several times as quick."""

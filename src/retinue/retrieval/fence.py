@@ -34,11 +34,12 @@ def fenced(documents: Sequence[Document], head: str = _HEAD) -> str:
 
 
 def _mark(texts: Sequence[str]) -> str:
-    for salt in count():
-        digest = blake2b(digest_size=_MARK_BYTES, salt=salt.to_bytes(16, "big"))
-        for text in texts:
-            digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
-        mark = digest.hexdigest()
-        if not any(mark in text for text in texts):
-            return mark
-    raise AssertionError("count() has no end")
+    marks = (_digest(texts, salt) for salt in count())
+    return next(mark for mark in marks if not any(mark in text for text in texts))
+
+
+def _digest(texts: Sequence[str], salt: int) -> str:
+    digest = blake2b(digest_size=_MARK_BYTES, salt=salt.to_bytes(16, "big"))
+    for text in texts:
+        digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
+    return digest.hexdigest()

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from retinue.messages import File, Image, Message, Part, Text, Thinking, ToolCall, ToolResult
+from retinue.messages.masking import excerpt
 from retinue.tools.results import clean
 
 LONGEST: Final = 10_000
@@ -34,10 +35,7 @@ class Content:
         Where masking fails nothing of it is recorded, and the turn goes on.
         """
         try:
-            # Cut to size when it is masked: half a secret would not be known for one.
-            masked = self._mask(text[: 2 * LONGEST])
-            whole = len(masked) <= LONGEST and len(text) <= 2 * LONGEST
-            return clean(masked if whole else masked[:LONGEST] + "…")
+            return clean(excerpt(text, LONGEST, self._mask))
         except Exception as error:
             return f"[not recorded: masking failed with {type(error).__name__}]"
 

@@ -19,6 +19,7 @@ from retinue.chains import (
     TurnRequest,
     TurnResponse,
 )
+from retinue.chains.callables import takes
 from retinue.errors import ConfigError
 from retinue.messages.masking import mask as without_secrets
 from retinue.telemetry import conventions as names
@@ -61,7 +62,7 @@ class Telemetry(Advisor):
     ) -> None:
         if content not in (None, True, False):
             raise ConfigError(f"Telemetry(content={content!r}): give True, False or None.")
-        if not callable(mask):
+        if not takes(mask, 1):
             raise ConfigError(f"Telemetry(mask={mask!r}): give a function from text to text.")
         _check_provider("tracer_provider", tracer_provider, "get_tracer")
         _check_provider("meter_provider", meter_provider, "get_meter")

@@ -12,8 +12,10 @@ from typing import Any, Final, Literal
 from retinue.advisors.forward.feed import Feed
 from retinue.advisors.forward.line import Encode, Line, Terms, called, way_to
 from retinue.chains import Advisor, CallNext, TurnRequest, TurnResponse
+from retinue.chains.callables import takes
 from retinue.errors import ConfigError
-from retinue.messages.masking import mask
+from retinue.messages.masking import error_words
+from retinue.tools.options import is_positive
 
 Consumer = Any
 """A function of an event, plain or async; a `Feed`; an `asyncio.Queue`; or an object with a method
@@ -69,14 +71,14 @@ class Forward(Advisor):
         if not consumers and for_turn is None:
             raise ConfigError("Forward() has no consumer; give one, or for_turn=...")
         for name, function in (("for_turn", for_turn), ("encode", encode)):
-            if function is not None and not callable(function):
-                raise ConfigError(f"Forward({name}={function!r}): give a function.")
+            if function is not None and not takes(function, 1):
+                raise ConfigError(f"Forward({name}={function!r}): give a function of one thing.")
         for name, value in (("on_failure", on_failure), ("on_slow", on_slow)):
             if value not in _CHOICES[name]:
                 raise ConfigError(f"Forward({name}={value!r}): give one of {_CHOICES[name]}.")
         if type(limit) is not int or limit < 1:
             raise ConfigError(f"Forward(limit={limit!r}): give a whole number, 1 or more.")
-        if patience is not None and not patience > 0:
+        if patience is not None and not is_positive(patience):
             raise ConfigError(f"Forward(patience={patience!r}): give seconds, or None.")
         for consumer in consumers:
             _check(consumer)
@@ -119,7 +121,7 @@ class Forward(Advisor):
         except Exception as error:
             if self._terms.on_failure == "stop":
                 raise
-            told = mask(f"{type(error).__name__}: {error}")
+            told = error_words(error)
             _logger.warning("%s gave Forward no consumer: %s", called(self._for_turn), told)
             return None
         if consumer is not None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import AsyncGenerator
 from typing import Final
 
 from retinue.chains import TurnRequest
@@ -50,6 +51,8 @@ class Feed:
 class Heard:
     """One turn, as the reader of a feed sees it: `async for event in turn`, once.
 
+    A reader that leaves the loop early has seen enough: the turn goes on without it.
+
     Attributes:
         id: the turn's id.
         conversation: the id under which it is stored, or None.
@@ -89,26 +92,29 @@ class Heard:
         self._changed.set()
 
     def leave(self) -> None:
-        """The reader has seen enough; the turn goes on, and waits for nobody."""
+        """There is no reader any more; the turn goes on, and waits for nobody."""
         self._waiting.clear()
         self.end()
 
-    def __aiter__(self) -> "Heard":
+    def __aiter__(self) -> AsyncGenerator[Event]:
         if self._read:
             raise ConfigError("The events of this turn are being read; iterate it once.")
         self._read = True
-        return self
+        return self._events()
 
-    async def __anext__(self) -> Event:
-        while not self._waiting:
-            if self._over:
-                raise StopAsyncIteration
-            self._changed.clear()
-            await self._changed.wait()
-        event = self._waiting.popleft()
-        self._room.set()
-        self._fold(event)
-        return event
+    async def _events(self) -> AsyncGenerator[Event]:
+        try:
+            while self._waiting or not self._over:
+                if not self._waiting:
+                    self._changed.clear()
+                    await self._changed.wait()
+                    continue
+                event = self._waiting.popleft()
+                self._room.set()
+                self._fold(event)
+                yield event
+        finally:
+            self.leave()
 
     def _fold(self, event: Event) -> None:
         if self._path is None:

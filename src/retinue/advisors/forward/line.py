@@ -18,7 +18,7 @@ from retinue.chains.callables import takes
 from retinue.chains.events import Event, TextChunk, ThinkingChunk, ToolArguments
 from retinue.chains.taps import Tap
 from retinue.errors import ConfigError
-from retinue.messages.masking import mask
+from retinue.messages.masking import error_words
 
 Encode = Callable[[Event], Any]
 """Makes of an event what the consumer takes; None leaves the event out."""
@@ -188,9 +188,9 @@ class Line:
             raise error
         if not self._failed:  # once a turn will do
             rest = "gets no more" if terms.on_failure == "detach" else "missed an event"
-            self._warn(f"failed and {rest}: {type(error).__name__}: {error}")
+            self._warn(f"failed and {rest}: {error_words(error)}")
         self._failed = True
         return terms.on_failure == "drop"
 
     def _warn(self, what: str) -> None:
-        _logger.warning("The consumer %s of Forward %s", called(self._consumer), mask(what))
+        _logger.warning("The consumer %s of Forward %s", called(self._consumer), what)

@@ -23,9 +23,10 @@ from retinue.chains import (
     TurnRequest,
     TurnResponse,
 )
+from retinue.chains.callables import takes
 from retinue.errors import ConfigError
 from retinue.messages import Thinking as Thought
-from retinue.messages.masking import mask
+from retinue.messages.masking import error_words
 
 Summarize = Callable[[str], str | Awaitable[str]]
 """Sums reasoning up; it may be `async`."""
@@ -104,7 +105,7 @@ class Thinking(Advisor):
     ) -> None:
         if show not in _SHOW:
             raise ConfigError(f"Thinking({show!r}): show it as one of {_SHOW}.")
-        if summarize is not None and not callable(summarize):
+        if summarize is not None and not takes(summarize, 1):
             raise ConfigError(f"Thinking(summarize={summarize!r}): give a function of a text.")
         if (summarize or model) and show != "summary":
             raise ConfigError(f"Thinking({show!r}) sums nothing up; leave summarize and model out.")
@@ -163,7 +164,7 @@ class Thinking(Advisor):
                 raise ConfigError(f"summarize gave {type(summary).__name__}; it must give a text.")
             return summary
         except Exception as error:
-            told = mask(f"{type(error).__name__}: {error}")
+            told = error_words(error)
             _logger.warning("%s shows reasoning without a summary: %s", self.name, told)
             return ""
 

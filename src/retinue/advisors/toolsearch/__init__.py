@@ -8,9 +8,8 @@ from retinue.advisors.toolsearch.advisor import ToolSearch
 from retinue.advisors.toolsearch.costs import Prices, SearchReport
 from retinue.advisors.toolsearch.indexes import KeywordIndex, MakeIndex, RegexIndex, ToolIndex
 from retinue.advisors.toolsearch.semantic import Semantic
-from retinue.advisors.toolsearch.words import words
 
 __all__ = [
     "KeywordIndex", "MakeIndex", "Prices", "RegexIndex", "SearchReport", "Semantic", "ToolIndex",
-    "ToolSearch", "words",
+    "ToolSearch",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from retinue.advisors.toolsearch.catalog import Catalog
 from retinue.advisors.toolsearch.costs import Prices, SearchReport, Shape, Way, estimate
-from retinue.advisors.toolsearch.ledger import Facts, Ledger
+from retinue.advisors.toolsearch.ledger import Ledger
 from retinue.advisors.toolsearch.sight import Sight
 from retinue.chains import ChatRequest, TurnRequest
 from retinue.messages import Usage
@@ -113,9 +113,8 @@ class Accounts:
 
     def close(self, request: TurnRequest, sight: Sight) -> SearchReport:
         """The report on the turn so far; the ledger learns what it has not yet."""
-        facts, prices, ledger = sight.facts, self._prices_of(request), sight.ledger
-        facts.revealed = sum(sight.sizes.get(name, 0) for name in sight.found)
-        ledger.learn(facts, sight.way)
+        prices, ledger = self._prices_of(request), sight.ledger
+        facts = sight.learnt_by(ledger)
         shape = ledger.shape(sight.standing, sight.question, soon=sight.soon, now=_now())
         shape = structs.replace(shape, calls=float(max(1, facts.calls)))
         if sight.way != "all":
@@ -126,7 +125,6 @@ class Accounts:
                 revealed=float(facts.revealed),
             )
         ways = dict.fromkeys(("all", *self._ways))
-        sight.facts = Facts()
         return SearchReport(
             way=sight.way,
             tools=len(sight.catalog.specs),

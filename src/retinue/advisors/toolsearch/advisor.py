@@ -36,6 +36,7 @@ from retinue.chains import (
     TurnRequest,
     TurnResponse,
 )
+from retinue.chains.callables import takes
 from retinue.errors import ConfigError
 from retinue.messages import Text
 from retinue.tools import Tool, ToolResponse
@@ -102,8 +103,10 @@ class ToolSearch(Advisor):
             raise ConfigError(
                 f"ToolSearch(search_name={search_name!r}, call_name={call_name!r}): give two names."
             )
-        if count is not None and not callable(count):
-            raise ConfigError(f"ToolSearch(count={count!r}) cannot be used; give a function.")
+        if count is not None and not takes(count, 1):
+            raise ConfigError(
+                f"ToolSearch(count={count!r}) cannot be used; give a function of a text."
+            )
         if prices is not None and not isinstance(cast("object", prices), Prices):
             raise ConfigError(f"ToolSearch(prices={prices!r}) cannot be used; give Prices(...).")
         self._limit = limit

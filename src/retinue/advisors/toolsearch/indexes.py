@@ -11,8 +11,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final, Protocol
 
-from retinue.advisors.toolsearch.words import words
 from retinue.errors import MissingExtraError
+from retinue.retrieval.words import asked, indexed
 from retinue.tools import ToolSpec
 
 IN_NAME: Final = 2.0
@@ -40,7 +40,7 @@ MakeIndex = Callable[[Sequence[ToolSpec]], ToolIndex]
 
 
 class KeywordIndex:
-    """Finds tools by words.
+    """Finds tools by words, as `retrieval.words` makes them.
 
     A word weighs ln((N + 1) / (df + 1)) where df of the N tools have it, twice that in a name. So
     a word that all tools have weighs nothing. There is no cut-off: whatever has a word that weighs
@@ -58,8 +58,8 @@ class KeywordIndex:
         self._found: dict[str, tuple[float, list[tuple[int, float]]]] = {}
         places: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
         for at, spec in enumerate(specs):
-            weights = dict.fromkeys(words(spec.description), 1.0)
-            for word in dict.fromkeys(words(spec.name)):
+            weights = dict.fromkeys(indexed(spec.description), 1.0)
+            for word in dict.fromkeys(indexed(spec.name)):
                 weights[word] = weights.get(word, 0.0) + IN_NAME
             for word, weight in weights.items():
                 places[word].append((at, weight))
@@ -70,7 +70,7 @@ class KeywordIndex:
     def search(self, query: str, limit: int) -> Sequence[str]:
         """Names of the tools that fit best; of equal ones the earlier first."""
         scores: defaultdict[int, float] = defaultdict(float)
-        for word in set(words(query, query=True)):
+        for word in asked(query, ignored=()):  # a common word weighs little by itself
             rarity, found = self._found.get(word, (0.0, ()))
             if rarity or len(self._names) <= limit:
                 for at, weight in found:

@@ -8,7 +8,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from retinue.advisors.toolsearch.costs import Prices, Shape, Way
 
@@ -43,6 +43,10 @@ class Facts(Struct, kw_only=True):
     revealed: int = 0
     growth: int = 0
     grown: int = 0
+
+    def __add__(self, other: "Facts") -> "Facts":
+        mine, theirs = structs.asdict(self), structs.asdict(other)
+        return Facts(**{name: mine[name] + theirs[name] for name in mine})
 
 
 class Ledger:

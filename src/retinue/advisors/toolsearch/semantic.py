@@ -1,20 +1,15 @@
 """Tools found by what they mean: an embedding model says how near a query and a tool are."""
 
 import asyncio
-import inspect
-import math
+from array import array
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
-from operator import mul
+from collections.abc import Sequence
 from typing import Final
 from weakref import WeakKeyDictionary
 
 from retinue.errors import ConfigError
+from retinue.retrieval.vectors import Embed, check_lengths, nearness, vectors_of
 from retinue.tools import ToolSpec
-
-Vector = Sequence[float]
-Embed = Callable[[list[str]], Sequence[Vector] | Awaitable[Sequence[Vector]]]
-"""Gives one vector for each text, all of one length. A plain function runs in a thread."""
 
 KEPT: Final = 10_000
 """Vectors of tools that are kept; the one longest unused goes first."""
@@ -40,7 +35,7 @@ class Semantic:
                 " and gives a vector for each."
             )
         self._embed = embed
-        self._kept: OrderedDict[str, Vector] = OrderedDict()
+        self._kept: OrderedDict[str, array[float]] = OrderedDict()
         # One at a time in each event loop: turns that begin together embed their tools once.
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = (
             WeakKeyDictionary()
@@ -50,14 +45,19 @@ class Semantic:
         """The index of these tools. Nothing is embedded yet."""
         return SemanticIndex(self, specs)
 
-    async def of_tools(self, texts: Sequence[str]) -> list[Vector]:
-        """Vectors of length 1, from what is kept where it is."""
+    async def of_tools(self, texts: Sequence[str]) -> list["array[float]"]:
+        """The vectors of tools, those that are kept and those that must be made.
+
+        Raises:
+            RetrievalError: `embed` gave something else than a vector for each text.
+        """
         lock = self._turns.setdefault(asyncio.get_running_loop(), asyncio.Lock())
         async with lock:
             missing = [text for text in dict.fromkeys(texts) if text not in self._kept]
             found = {text: self._kept[text] for text in texts if text in self._kept}
             if missing:
-                found.update(zip(missing, await self.of(missing), strict=True))
+                found.update(zip(missing, await vectors_of(self._embed, missing), strict=True))
+                check_lengths([*found.values()])
             for text in dict.fromkeys(texts):
                 self._kept[text] = found[text]
                 self._kept.move_to_end(text)
@@ -65,24 +65,16 @@ class Semantic:
                 self._kept.popitem(last=False)
         return [found[text] for text in texts]
 
-    async def of(self, texts: list[str]) -> list[Vector]:
-        """Vectors of length 1, embedded anew.
+    async def of_query(self, query: str, length: int) -> "array[float]":
+        """The vector of a query, which nobody keeps.
 
-        Raises:
-            ConfigError: `embed` gave something else than a vector for each text.
+        Args:
+            query: what is looked for.
+            length: how many numbers the vectors of tools have.
         """
-        if inspect.iscoroutinefunction(self._embed):
-            given = self._embed(texts)
-        else:
-            given = await asyncio.to_thread(self._embed, texts)
-        vectors = await given if inspect.isawaitable(given) else given
-        made = [_unit([float(number) for number in vector]) for vector in vectors]
-        if len(made) != len(texts) or len(set(map(len, made))) > 1:
-            raise ConfigError(
-                f"embed gave {len(made)} vectors of lengths {sorted(set(map(len, made)))} for"
-                f" {len(texts)} texts; it must give one for each, all of one length."
-            )
-        return made
+        (vector,) = await vectors_of(self._embed, [query])
+        check_lengths([vector], length)
+        return vector
 
 
 class SemanticIndex:
@@ -98,17 +90,9 @@ class SemanticIndex:
     async def search(self, query: str, limit: int) -> Sequence[str]:
         """Names of the nearest tools, the nearest first; always as many as there are."""
         vectors = await self._owner.of_tools(self._texts)
-        (asked,) = await self._owner.of([query])
-        if vectors and len(vectors[0]) != len(asked):
-            raise ConfigError(
-                f"embed gave vectors of {len(vectors[0])} numbers for tools and of {len(asked)} for"
-                " a query; they must be of one length."
-            )
-        nearness = [sum(map(mul, vector, asked)) for vector in vectors]
-        best = sorted(range(len(nearness)), key=lambda at: -nearness[at])
+        if not vectors:
+            return []
+        asked = await self._owner.of_query(query, len(vectors[0]))
+        scores = [nearness(vector, asked) for vector in vectors]
+        best = sorted(range(len(scores)), key=lambda at: -scores[at])
         return [self._names[at] for at in best[:limit]]
-
-
-def _unit(vector: Vector) -> Vector:
-    length = math.sqrt(sum(map(mul, vector, vector)))
-    return [number / length for number in vector] if length else vector

@@ -31,7 +31,8 @@ class Sight(Struct, kw_only=True):
             stand there.
         forced: names of tools that a setting demanded, in order.
         sent: the tools of the last request.
-        facts: how the turn goes.
+        facts: how the turn goes, since the ledger learnt of it.
+        learnt: how it went before that.
         usage: what its calls used up, or None.
         last: tokens of the last prompt, 0 before it.
         searched: whether the last answer searched.
@@ -52,6 +53,7 @@ class Sight(Struct, kw_only=True):
     forced: dict[str, None] = field(default_factory=dict[str, None])
     sent: tuple[Tool, ...] = ()
     facts: Facts = field(default_factory=Facts)
+    learnt: Facts = field(default_factory=Facts)
     usage: Usage | None = None
     last: int = 0
     searched: bool = False
@@ -128,6 +130,15 @@ class Sight(Struct, kw_only=True):
                 facts.grown += 1
             self.last = usage.input
         self.searched = searches > 0
+
+    def learnt_by(self, ledger: Ledger) -> Facts:
+        """Tells the ledger what it has not learnt yet, and gives all that the turn has been."""
+        revealed = sum(self.sizes.get(name, 0) for name in self.found)
+        self.facts.revealed = revealed - self.learnt.revealed
+        ledger.learn(self.facts, self.way)
+        self.learnt += self.facts
+        self.facts = Facts()
+        return self.learnt
 
     def _see(self, tokens: int, read: int | None, now: float, least: int) -> None:
         if read is None:

@@ -68,6 +68,7 @@ class Account:
             "owner": turn.owner or "",
             "conversation": turn.conversation or turn.turn_id,
         }
+        self._passing: Per | None = None if turn.conversation else "conversation"
 
     def open(self) -> None:
         """Counts the turn. One that goes on after a pause was counted before."""
@@ -77,7 +78,7 @@ class Account:
     async def reserve(self, request: ChatRequest, model: str, provider: str) -> Booking | str:
         """See `Meter.reserve`."""
         callers: Mapping[Per, str] = {**self._callers, "model": f"{provider}:{model}"}
-        hold = await self._limiter.reserve(request, model, provider, callers)
+        hold = await self._limiter.reserve(request, model, provider, callers, self._passing)
         return hold if isinstance(hold, str) else _Booking(self, self._limiter, hold)
 
     def count(self, one: Spent) -> float | None:

@@ -61,10 +61,10 @@ class UsageCollector(Advisor):
         expect: int = 1_000,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if keep < 1:
-            raise ConfigError(f"UsageCollector(keep={keep}): keep the totals of at least 1.")
-        if expect < 1:
-            raise ConfigError(f"UsageCollector(expect={expect}): expect at least 1 token.")
+        if type(keep) is not int or keep < 1:
+            raise ConfigError(f"UsageCollector(keep={keep!r}): keep the totals of at least 1.")
+        if type(expect) is not int or expect < 1:
+            raise ConfigError(f"UsageCollector(expect={expect!r}): expect at least 1 token.")
         self._quotas = tuple(quotas)
         check_quotas(self._quotas)
         if prices is True:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from heapq import heappop, heappush
 from typing import Protocol
 
 from msgspec import Struct
@@ -56,8 +57,8 @@ class LocalLedger:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._accounts: dict[str, float] = {}
-        self._expiring: dict[str, float] = {}
-        self._sweep_at = 0.0
+        self._expires: dict[str, float] = {}
+        self._due: list[tuple[float, str]] = []  # a heap, the next to expire first
 
     async def reserve(self, claims: Sequence[Claim], now: float) -> int | None:
         """See `Ledger.reserve`."""
@@ -82,14 +83,13 @@ class LocalLedger:
 
     def _add(self, account: str, amount: float, expires: float | None) -> None:
         self._accounts[account] = self._accounts.get(account, 0.0) + amount
-        if expires is not None:
-            self._expiring[account] = expires
-            self._sweep_at = min(self._sweep_at, expires) if self._sweep_at else expires
+        if expires is not None and self._expires.get(account) != expires:
+            self._expires[account] = expires
+            heappush(self._due, (expires, account))
 
     def _sweep(self, now: float) -> None:
         """Lets go of accounts that nobody asks for any more, or they would pile up."""
-        if not self._expiring or now < self._sweep_at:
-            return
-        for account in [one for one, expires in self._expiring.items() if expires <= now]:
-            del self._expiring[account], self._accounts[account]
-        self._sweep_at = min(self._expiring.values(), default=0.0)
+        while self._due and self._due[0][0] <= now:
+            expires, account = heappop(self._due)
+            if self._expires.get(account) == expires:  # or it has been asked for since
+                del self._expires[account], self._accounts[account]

@@ -58,13 +58,19 @@ class Limiter:
         self._costly = any(quota.cost is not None for quota in quotas)
 
     async def reserve(
-        self, request: ChatRequest, model: str, provider: str, callers: Mapping[Per, str]
+        self,
+        request: ChatRequest,
+        model: str,
+        provider: str,
+        callers: Mapping[Per, str],
+        passing: Per | None,
     ) -> Hold | str:
         """Reserves what a call may use in all quotas, or in none.
 
         Args:
             request, model, provider: the call.
             callers: whose call it is, for each kind of quota.
+            passing: the kind for which that is the turn alone.
 
         Returns:
             what is held; or why the call may not be made.
@@ -82,7 +88,9 @@ class Limiter:
         demands: list[tuple[Quota, Unit, Claim]] = [
             (quota, unit, claim)
             for quota in self._quotas
-            for unit, claim in quota.claims(callers[quota.per], needs, now)
+            for unit, claim in quota.claims(
+                callers[quota.per], needs, now, passing=quota.per == passing
+            )
         ]
         refused = await self._ledger.reserve([claim for _, _, claim in demands], now)
         if refused is None:

@@ -16,6 +16,9 @@ Unit = Literal["tokens", "cost"]
 
 NOTHING_NEEDED: Final[Mapping[Unit, float]] = {"tokens": 0.0, "cost": 0.0}
 
+_LONGEST_TURN: Final = 86_400.0
+"""Seconds after its last call for which the share of a turn without a conversation is kept."""
+
 _PERS: Final[Sequence[str]] = get_args(Per)
 _UNITS: Final[Sequence[Unit]] = get_args(Unit)
 
@@ -65,7 +68,7 @@ class Quota(Struct, frozen=True, kw_only=True):
         return f"{unit}/{self.per}/{self.every}/{span}/{whose}"
 
     def claims(
-        self, whose: str, needs: Mapping[Unit, float], now: float
+        self, whose: str, needs: Mapping[Unit, float], now: float, *, passing: bool = False
     ) -> Iterator[tuple[Unit, Claim]]:
         """What a call may need of it, in each unit that it limits.
 
@@ -73,12 +76,13 @@ class Quota(Struct, frozen=True, kw_only=True):
             whose: the owner, conversation or model that it is for.
             needs: how much the call may need of each unit.
             now: seconds since 1970.
+            passing: whether whoever it is for is gone when the turn is over.
         """
+        expires = now + _LONGEST_TURN if passing and self.every is None else self.ends(now)
         for unit in _UNITS:
             limit = self.limit(unit)
             if limit is not None:
-                account = self.account(unit, whose, now)
-                yield unit, Claim(account, needs[unit], limit, self.ends(now))
+                yield unit, Claim(self.account(unit, whose, now), needs[unit], limit, expires)
 
     def refusal(self, unit: Unit, claim: Claim, whose: str, used: float) -> str:
         """Why a call may not be made, and when one may."""
@@ -90,7 +94,7 @@ class Quota(Struct, frozen=True, kw_only=True):
         if claim.amount > claim.limit:
             return f"{held} is less than one call may need, {need}: set max_tokens, or raise it."
         sentence = f"{held} is used up: {_amount(used, unit)} are used or reserved, and this call"
-        if claim.expires is None:
+        if self.every is None or claim.expires is None:
             return f"{sentence} may need {need}."
         return f"{sentence} may need {need}; it renews at {_time(claim.expires)}."
 
