@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
+import google.genai as genai
 import pytest
-from google import genai
 from google.genai import types
 
 from tests.wire.sends.gemini.matrix import Case
