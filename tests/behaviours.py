@@ -117,13 +117,7 @@ BEHAVIOURS: Final[dict[str, str]] = {
     "B-PA-9": "after an environment failure only the failed call runs again",
 }
 
-_PAUSING: Final = "comes with pausing"
-
-ANSWERED: Final[dict[str, str]] = {
-    **{f"B-PA-{n}": _PAUSING for n in range(1, 10)},
-    **{f"R-HITL-{n}": _PAUSING for n in range(2, 7)},
-    "R-MEM-8": "forks and roll-backs come with pausing",
-}
+ANSWERED: Final[dict[str, str]] = {}
 """Ids that no test cites, each with the reason."""
 
 

@@ -8,13 +8,12 @@ Here are the names that most programs need. Advisors are in `retinue.advisors`, 
 engines in `retinue.tools`.
 """
 
-from retinue.agent import Agent, Limits, Proceed, Reject, Reply, Turn
+from retinue.agent import Agent, Limits, Turn
 from retinue.chains import (
     Advisor,
     ChatRequest,
     ChatResponse,
     Layer,
-    Output,
     RoundRequest,
     RoundResponse,
     Settings,
@@ -34,13 +33,25 @@ from retinue.errors import (
     ToolError,
 )
 from retinue.messages import File, Image, Message, Usage, assistant, system, user
-from retinue.models import ModelRetry
-from retinue.tools import Retry, Tool, ToolContext, ToolResponse, ToolReturn, tool
+from retinue.tools import (
+    Approve,
+    Pause,
+    Proceed,
+    Reject,
+    Reply,
+    Retry,
+    Tool,
+    ToolContext,
+    ToolResponse,
+    ToolReturn,
+    tool,
+)
 from retinue.version import __version__ as __version__
 
 __all__ = [
     "Advisor",
     "Agent",
+    "Approve",
     "ChatRequest",
     "ChatResponse",
     "ConfigError",
@@ -50,9 +61,8 @@ __all__ = [
     "Limits",
     "Message",
     "ModelError",
-    "ModelRetry",
-    "Output",
     "OutputError",
+    "Pause",
     "Proceed",
     "Reject",
     "Reply",

@@ -15,9 +15,13 @@
     ├─ ArgumentsError         what the model wrote does not fit a tool (in `tools.schema`)
     ├─ OutputError            the answer does not fit the output type that was asked for
     ├─ FormatError            bytes that hold no message of ours (in `messages.codec`)
+    ├─ SnapshotError          a paused turn cannot be kept, or what was kept is of no use
     ├─ StoreError             the conversation store is at fault
     │  ├─ ConversationBusy    another turn is writing this conversation
-    │  └─ ConversationNotFound  no such conversation, or it belongs to somebody else
+    │  ├─ ConversationNotFound  no such conversation, or it belongs to somebody else
+    │  └─ PauseNotFound       nothing waits there, or another process has gone on with it
+    ├─ TurnFailed             a durable turn raised, in this process or another
+    ├─ TurnNotFound           no durable turn has this id
     ├─ RetrievalError         an index of documents, or a retriever, is at fault
     └─ InternalError          retinue is wrong; please report it
 
@@ -167,6 +171,22 @@ class ConversationBusy(StoreError):
 
 class ConversationNotFound(StoreError):
     """There is no such conversation for this owner."""
+
+
+class PauseNotFound(StoreError):
+    """No turn of the conversation waits, or not this one any more."""
+
+
+class SnapshotError(RetinueError):
+    """A paused turn cannot be kept as data, or the data is none, changed, or too new."""
+
+
+class TurnFailed(RetinueError):
+    """A durable turn raised. What it raised is told in words, for it may have been elsewhere."""
+
+
+class TurnNotFound(RetinueError):
+    """No durable turn has this id."""
 
 
 class RetrievalError(RetinueError):

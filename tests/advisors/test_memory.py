@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from retinue import Agent, Image, Output, system, tool, user
+from retinue import Agent, Image, system, tool, user
 from retinue.advisors import Memory
+from retinue.chains import Output
 from retinue.errors import ConfigError, ConversationNotFound
 from retinue.messages import Message, Text, Thinking, ThinkingDelta
 from retinue.models.scripted import Say, Scripted, call

@@ -39,7 +39,10 @@ async def test_open_calls_are_healed_once_and_the_log_keeps_it(store: Store, way
         assert "the process ended" in result.text
     after = await store.tail("c")
     assert sum(entry.message.origin == "healed" for entry in after) == 2
-    assert [m.id for m in model.requests[-1].messages[:5]] == [e.message.id for e in log[:5]]
+    sent = model.requests[-1].messages[:5]
+    assert {m.id for m in sent} == {e.message.id for e in log[:5]}
+    results = [one.call_id for m in sent for one in m.tool_results]
+    assert results == [call.id for call in sent[1].tool_calls]
 
 
 @pytest.mark.rule("R-MEM-5", "R-MEM-4")

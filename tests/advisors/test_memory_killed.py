@@ -17,6 +17,7 @@ DYING = """
 from retinue import Agent, tool
 from retinue.advisors import Memory
 from retinue.models.scripted import Scripted, Say, call
+from retinue.tools import Sequential
 
 @tool
 async def quick() -> str:
@@ -33,7 +34,9 @@ async def pay(amount: int) -> str:
 async def main():
     paying = Say(text="I pay", calls=[call("quick"), call("pay", amount=7)])
     script = ["hello", [call("quick")], paying]
-    agent = Agent(Scripted(*script), tools=[quick, pay], advisors=[Memory(SQLite(path))])
+    agent = Agent(
+        Scripted(*script), tools=[quick, pay], engine=Sequential(), advisors=[Memory(SQLite(path))]
+    )
     await agent.run("hi", conversation="c", owner="ann")
     await agent.run("pay 7", conversation="c", owner="ann")
 
@@ -57,17 +60,17 @@ async def test_after_a_kill_the_next_turn_works_and_its_request_is_valid(path: P
     store, model = SQLite(path), Scripted("It did not come through.", "Yes.")
     agent = Agent(model, advisors=[Memory(store, wait=False)])
     before = await kept(store, owner="ann")
-    assert before[-1] == "assistant: I pay +quick +pay"
+    assert before[-2:] == ["assistant: I pay +quick +pay", "tool: done"]
     answer = await soon(agent.run("did it work?", conversation="c", owner="ann"))
     assert answer.text == "It did not come through."
     strictly(model)
     assert sent(model)[: len(before)] == before
     healed = sent(model)[len(before) : -1]
-    assert len(healed) == 2
+    assert len(healed) == 1
     assert all("the process ended before this call did" in line for line in healed)
     await soon(agent.run("sure?", conversation="c", owner="ann"))
     strictly(model)
-    assert sum("process ended" in line for line in await kept(store, owner="ann")) == 2
+    assert sum("process ended" in line for line in await kept(store, owner="ann")) == 1
     await store.close()
 
 

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from bench.headline.caching import many_tools
-from retinue import Agent, Layer, Reject, events
-from retinue.agent import Proceed
+from retinue import Agent, Layer, Proceed, Reject, events
 from retinue.messages import TextDelta, ToolCall
 from retinue.models.scripted import Say, Scripted, call
 from tests.advisors.searching import EMAIL, FIND, WEATHER, agent, search, shown

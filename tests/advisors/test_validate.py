@@ -5,9 +5,9 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field, field_validator
 
-from retinue import Agent, ConfigError, Layer, Output, tool
+from retinue import Agent, ConfigError, Layer, tool
 from retinue.advisors import Memory, Validate
-from retinue.chains import OnionWarning
+from retinue.chains import OnionWarning, Output
 from retinue.errors import OutputError
 from retinue.models.scripted import Say, Scripted, call
 from retinue.stores import InMemory

@@ -43,6 +43,12 @@ class Log(Advisor):
         """Replaces the message of the same id."""
         self.messages = [message if one.id == message.id else one for one in self.messages]
 
+    async def pause(self, id: str, document: bytes) -> None:
+        """Nobody asks for it."""
+
+    async def go_on(self) -> None:
+        """There is no pause to use up."""
+
     async def close(self) -> None:
         """Counts the end of a turn."""
         self.closed += 1

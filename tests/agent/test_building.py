@@ -32,7 +32,7 @@ async def passing(request: Any, call_next: Any) -> Any:
         ({"tools": [look, look.with_(name="peer"), look]}, "Two tools are called 'look'"),
         ({"tools": [look.with_(timeout=-1)]}, "'look' cannot be used: timeout -1"),
         ({"instructions": 42}, r"instructions=42 cannot be used; give a text or a function"),
-        ({"gate": True}, r"gate=True cannot be used; give a function of one call's request"),
+        ({"gate": True}, r"gate=True cannot be used; give 'sensitive' or a function of a call"),
         ({"eligible": False}, r"eligible=False cannot be used; give a function"),
         ({"limits": 10}, r"limits=10 cannot be used; give Limits"),
         ({"settings": {"temperature": 0}}, r"settings=.* cannot be used; give Settings"),

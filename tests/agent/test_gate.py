@@ -89,8 +89,9 @@ async def test_a_retry_does_not_ask_again() -> None:
     assert (asked, told(result)) == ([1], [(True, "there")])
 
 
+@pytest.mark.behaviour("B-PA-3")
 @pytest.mark.rule("R-HITL-1")
-async def test_a_gate_that_raises_lets_nothing_through() -> None:
+async def test_a_gate_that_raises_pauses_and_lets_nothing_through() -> None:
     ran: list[str] = []
 
     @tool
@@ -106,11 +107,11 @@ async def test_a_gate_that_raises_lets_nothing_through() -> None:
 
     model = Scripted([call("act", name="good"), call("act", name="bad")], "done")
     result = await Agent(model, tools=[act], gate=gate).run("?")
-    assert ran == ["good"]
-    assert told(result)[1] == (
-        False,
-        "The gate failed (LookupError), so this call was not allowed.",
-    )
+    assert ran == []
+    assert result.status == "paused"
+    assert [(one.arguments, one.kind) for one in result.pending] == [({"name": "bad"}, "approval")]
+    assert "LookupError" in result.pending[0].why
+    assert "abc" not in result.pending[0].why
 
 
 @pytest.mark.rule("R-HITL-1")

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from retinue import Agent, Layer, Limits, Output, Usage, tool
+from retinue import Agent, Layer, Limits, Usage, tool
+from retinue.chains import Output
 from retinue.errors import OutputError
 from retinue.models.scripted import Say, Scripted, call
 from tests.agent.log import Log
@@ -100,7 +101,7 @@ async def test_a_repair_after_three_side_effects_runs_no_tool_again(streamed: bo
         result = await turn.result()
     else:
         result = await agent.run("book it")
-    assert booked == ["train", "boat", "hotel"]
+    assert sorted(booked) == ["boat", "hotel", "train"]
     assert (result.output, len(model.requests)) == (City("Oslo", 7), 4)
     check_transcript(model.requests[-1].messages)
     roles = [message.role for message in log.valid]

@@ -5,15 +5,19 @@ from typing import Any
 
 import pytest
 
-from retinue import Agent, Layer, Limits, tool
+from retinue import Agent, Approve, Layer, Limits, Pause, tool
 from retinue.agent.phases import MOVES, Course, Phase
 from retinue.errors import InternalError
 from retinue.models.scripted import Scripted, call
 from tests.agent.toolbox import look
 
 LEGAL = {(before, after) for before, afters in MOVES.items() for after in afters}
-PAUSES = {(Phase.GATED, Phase.PAUSED), (Phase.EXECUTED, Phase.PAUSED)}
-"""Moves that a turn makes when it waits for a person."""
+
+
+@tool
+def broken() -> str:
+    """Fails for want of a key."""
+    raise PermissionError("no key")
 
 
 @tool(return_direct=True)
@@ -46,7 +50,13 @@ async def test_real_turns_visit_every_move_of_the_table(visited: set[Any]) -> No
     await Agent(Scripted(call("fetch")), tools=[fetch], eligible=lambda answer: False).run("?")
     await Agent(Scripted(call("fetch")), tools=[fetch], limits=Limits(rounds=1)).run("?")
     await Agent(Scripted(), advisors=[Layer("guard", chat=refuse)]).run("?")
-    assert visited == LEGAL - PAUSES
+    asking = Agent(Scripted(call("look", at="x"), "done"), tools=[look], gate=lambda _: Pause())
+    paused = await asking.run("?")
+    assert paused.snapshot is not None
+    await asking.resume(paused.snapshot, {paused.pending[0].id: Approve()})
+    mended = Agent(Scripted(call("broken")), tools=[broken], gate="sensitive")
+    assert (await mended.run("?")).status == "paused"
+    assert visited == LEGAL
 
 
 @pytest.mark.rule("R-LOOP-1")

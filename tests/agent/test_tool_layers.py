@@ -77,7 +77,7 @@ async def test_a_tool_knows_the_turn_it_runs_in() -> None:
     assert (ctx.call_id, ctx.turn_id, ctx.conversation, ctx.owner, ctx.data, ctx.state) == (
         one.id, result.id, "c", "ada", [1], {"a": 1},
     )  # fmt: skip
-    assert ctx.idempotency_key == f"{result.id}:{one.id}"
+    assert ctx.idempotency_key == f"c:{result.id}:{one.id}"
     with pytest.raises(AttributeError):
         loose.data = None
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from retinue import Agent, Layer, Limits, ModelError, Output, Settings, Usage
+from retinue import Agent, Layer, Limits, ModelError, Settings, Usage
+from retinue.chains import Output
 from retinue.chains.events import Event, TextChunk, UsageReported
 from retinue.errors import ModelRefused
 from retinue.models.scripted import Say, Scripted, call

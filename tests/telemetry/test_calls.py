@@ -7,11 +7,12 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.trace import StatusCode
 
-from retinue import Agent, ModelRetry, Usage
+from retinue import Agent, Usage
 from retinue.advisors import UsageCollector
 from retinue.chains import Refusal
 from retinue.errors import ModelError, ModelOverloaded
 from retinue.messages import TextDelta
+from retinue.models import ModelRetry
 from retinue.models.scripted import Say, Scripted, call
 from tests.advisors.talking import WAYS, Way, layer, soon
 from tests.telemetry.traces import Traces

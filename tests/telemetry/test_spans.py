@@ -7,8 +7,9 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
 
-from retinue import Agent, Limits, ModelRetry, Usage, tool
+from retinue import Agent, Limits, Usage, tool
 from retinue.errors import ModelOverloaded, ModelRefused, ToolError
+from retinue.models import ModelRetry
 from retinue.models.scripted import Say, Scripted, call
 from retinue.tools import ProcessPool, Sequential, ThreadPool
 from tests.advisors.talking import WAYS, Way, by_parent, by_stream, layer, soon

@@ -20,6 +20,7 @@ from retinue.agent.gate import Gate
 from retinue.agent.limits import Limits
 from retinue.agent.loop import Loop
 from retinue.agent.plan import Eligible, Instructions, Plan
+from retinue.agent.resuming import Resumable
 from retinue.agent.run import Turn, conduct
 from retinue.agent.subagent import agent_tool
 from retinue.chains import (
@@ -29,19 +30,19 @@ from retinue.chains import (
     Scope,
     Settings,
     Slot,
-    TurnRequest,
     TurnResponse,
 )
 from retinue.chains.assembly import check, view, warn
 from retinue.chains.channel import Channel
-from retinue.chains.state import by_name, initial
+from retinue.chains.snapshot import Snapshot
+from retinue.chains.state import by_name
 from retinue.errors import ConfigError
-from retinue.messages import Input, as_messages
+from retinue.messages import Input
 from retinue.models import Model, ModelRetry, cost, resolve
 from retinue.tools import NOTHING, Concurrent, Engine, Tool
 
 
-class Agent:
+class Agent(Resumable):
     """A language model with its retinue of advisors.
 
     An agent is built once and holds configuration only; any number of turns may run on it at the
@@ -55,7 +56,8 @@ class Agent:
         engine: how a batch of calls is run; `Concurrent()` by default. An engine belongs to one
             agent.
         limits: what a turn may use up.
-        gate: asked about each call before it runs; without one, all calls run.
+        gate: asked about each call before it runs: "sensitive" lets the turn pause for sensitive
+            tools, a function decides as it likes. Without one, all calls run.
         eligible: whether the calls of an answer may run at all.
         slots: declared state slots.
         settings: how the model shall answer.
@@ -138,6 +140,16 @@ class Agent:
     def model(self) -> Model:
         """The model that answers."""
         return self._plan.model
+
+    @property
+    def engine(self) -> Engine:
+        """What runs the tools."""
+        return self._plan.engine
+
+    @property
+    def output(self) -> Output | None:
+        """The form that answers have where a turn asks for no other, or None."""
+        return self._plan.output
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -267,16 +279,22 @@ class Agent:
         name = name or self.name
         return agent_tool(self, name, description or f"Gives a task to {name}.", data)
 
-    def nested(self, task: str, parent: Scope, call_id: str, data: Any) -> "Nested":
-        """A turn inside a turn: it writes to the parent's reader under the call's id."""
+    def nested(
+        self, task: str, parent: Scope, call_id: str, data: Any, paused: Snapshot | None = None
+    ) -> "Nested":
+        """A turn inside a turn: it writes to the parent's reader under the call's id. One that was
+        paused goes on from its snapshot."""
         request = self._request(
             task, None, None, data, NOTHING, NOTHING, None, None, parent.channel
         )
+        if paused is not None:
+            request = self.continued(request.scope, paused).with_(data=data)
         scope = request.scope
-        scope.path = (*parent.path, call_id)
+        scope.path, scope.place = (*parent.path, call_id), parent.place
         scope.meters = {**parent.meters}
         if parent.token_limit is not None:
-            left = max(0, parent.token_limit - parent.tokens)
+            # The parent has counted already what was used before a pause.
+            left = max(0, parent.token_limit - parent.tokens) + scope.tokens
             scope.token_limit = min(left, scope.token_limit or left)
         return Nested(scope, partial(conduct, self._loop, request, self._plan.limits))
 
@@ -312,36 +330,6 @@ class Agent:
             return await self.run(question, **options)
         finally:
             await self._plan.model.close()
-
-    def _request(
-        self,
-        question: Input,
-        conversation: str | None,
-        owner: str | None,
-        data: Any,
-        state: Mapping[str, Any],
-        context: Mapping[str, Any],
-        settings: Settings | None,
-        output: Any,
-        channel: Channel | None,
-    ) -> TurnRequest:
-        plan = self._plan
-        messages = as_messages(question)
-        check_parts({"settings": settings})
-        scope = Scope(self._loop.consult, channel, plan.limits.tokens)
-        scope.agent, scope.model = plan.name, plan.model
-        return TurnRequest(
-            scope=scope,
-            state=initial(plan.slots.values(), state) if plan.slots or state else state,
-            context=context,
-            messages=messages,
-            conversation=conversation,
-            owner=owner,
-            data=data,
-            tools=plan.tools,
-            settings=plan.settings if settings is None else settings.over(plan.settings),
-            output=plan.output if output is None else Output.of(output),
-        )
 
 
 class Nested(Struct, frozen=True):

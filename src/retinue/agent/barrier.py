@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from retinue.agent.phases import Course, Phase
-from retinue.chains import RoundRequest, RoundResponse
+from retinue.chains import RoundRequest, RoundResponse, Scope
 from retinue.chains.state import Slot, fold
-from retinue.messages import Message, ToolCall, assistant, tool_result
+from retinue.messages import Message, ToolCall, assistant
 from retinue.tools import ToolResponse, as_result
 
 
@@ -31,7 +31,8 @@ def barrier(
         course: where the round stands.
     """
     state = fold(request.state, [one.writes if one.ok else {} for one in results], slots)
-    after = messages + tuple(tool_result(one.result) for one in results)
+    carrier = request.scope.carrier
+    after = (*messages, *[carrier(one.result) for one in results])
     if direct and all(one.ok for one in results):
         course.to(Phase.COMPLETED)
         final = assistant("\n".join(one.result.text for one in results))
@@ -57,12 +58,13 @@ def unanswered_calls(messages: Sequence[Message]) -> list[ToolCall]:
 
 
 def close_calls(
+    scope: Scope,
     messages: tuple[Message, ...],
     done: Mapping[str, ToolResponse],
     why: str,
 ) -> tuple[Message, ...]:
     """The transcript with a result for every call: the one it had, or one that says why not."""
     return messages + tuple(
-        tool_result(done[call.id].result if call.id in done else as_result(call, why, ok=False))
+        scope.carrier(done[call.id].result if call.id in done else as_result(call, why, ok=False))
         for call in unanswered_calls(messages)
     )

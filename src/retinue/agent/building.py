@@ -15,7 +15,7 @@ _PARTS: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
     "instructions": (lambda it: isinstance(it, str) or callable(it), "a text or a function"),
     "engine": (lambda it: hasattr(it, "body") and not isinstance(it, type), "an engine"),
     "limits": (lambda it: isinstance(it, Limits), "Limits(...)"),
-    "gate": (callable, "a function of one call's request"),
+    "gate": (lambda it: it == "sensitive" or callable(it), "'sensitive' or a function of a call"),
     "eligible": (callable, "a function of the model's response"),
     "slots": (lambda it: all(isinstance(one, Slot) for one in it), "a list of Slot(...)"),
     "settings": (lambda it: isinstance(it, Settings), "Settings(...)"),

@@ -15,6 +15,7 @@ from retinue.agent.batch import Batch
 from retinue.agent.chat import Chat
 from retinue.agent.ending import cut_off, ended
 from retinue.agent.limits import Repeats
+from retinue.agent.pause import UNDECIDED, Resumption, snapshot_of
 from retinue.agent.phases import Course, Phase
 from retinue.agent.plan import Plan
 from retinue.chains import (
@@ -89,16 +90,21 @@ class Loop:
         instructions = (*await plan.instruct(request), *request.instructions)
         messages, settings = request.messages, request.settings
         scope.state = request.state
-        if request.reentry:
+        if request.reentry or request.resumed:
             settings = _freed(settings)
         repeats = Repeats(plan.limits.repeats)
         last: RoundResponse | None = None
-        for remaining in range(plan.limits.rounds - 1, -1, -1):
+        resumed = scope.resumption
+        rounds = plan.limits.rounds - 1 if resumed is None else resumed.remaining
+        for remaining in range(rounds, -1, -1):
             await scope.stopping.check()
             reason = plan.over_budget(scope)
             if reason is not None:
+                # A turn that goes on has open calls.
+                messages = close_calls(scope, messages, {}, f"Not run. {reason}")
                 return ended(request, messages, last, "limit", reason)
-            scope.round += 1
+            if scope.resumption is None or scope.resumption.answer is None:
+                scope.round += 1
             scope.emit(events.RoundStarted)
             answer: RoundResponse = await self._round(
                 RoundRequest(
@@ -119,7 +125,12 @@ class Loop:
             if messages is not scope.log.transcript and answer.status != "blocked":
                 await scope.log.amend(messages)
             if answer.status is not None:
-                return ended(request, messages, answer, answer.status, answer.reason)
+                response = ended(request, messages, answer, answer.status, answer.reason)
+                if answer.status != "paused" or scope.batch is None:
+                    return response
+                return response.with_(
+                    snapshot=snapshot_of(request, messages, scope.batch, remaining)
+                )
             if repeats.again(answer):
                 return ended(request, messages, answer, "limit", plan.limits.repeated)
             settings, last = _freed(settings), answer
@@ -128,7 +139,11 @@ class Loop:
     async def _run_round(self, request: RoundRequest) -> RoundResponse:
         scope, turn, course = request.scope, request.turn, Course()
         scope.log.transcript = request.messages
-        scope.results.clear()
+        resumed, scope.resumption = scope.resumption, None
+        if resumed is not None and resumed.answer is not None:
+            scope.begin_batch(resumed.carried)
+            asked = ChatResponse(message=resumed.answer, tools=request.tools)
+            return await self._run_batch(request, asked, request.messages, course, resumed)
         answer: ChatResponse = await self._chat(
             ChatRequest(
                 scope=scope,
@@ -157,16 +172,18 @@ class Loop:
             course.to(Phase.BLOCKED)
             return _done(request, answer, request.messages, "blocked")
         messages = (*request.messages, scope.log.logged(answer.message))
+        if answer.message.tool_calls:
+            scope.begin_batch()
         await scope.log.record(messages)
         if not answer.message.tool_calls:
             course.to(Phase.COMPLETED)
             return _done(request, answer, messages, "completed")
         if not await self._plan.is_eligible(answer):
             course.to(Phase.COMPLETED)
-            messages = close_calls(messages, {}, "Not run: tools may not run in this turn.")
+            messages = close_calls(scope, messages, {}, "Not run: tools may not run in this turn.")
             await scope.log.record(messages)
             return _done(request, answer, messages, "completed")
-        return await self._run_batch(request, answer, messages, course)
+        return await self._run_batch(request, answer, messages, course, None)
 
     async def _run_batch(
         self,
@@ -174,22 +191,36 @@ class Loop:
         answer: ChatResponse,
         messages: tuple[Message, ...],
         course: Course,
+        resumed: Resumption | None,
     ) -> RoundResponse:
         scope, plan = request.scope, self._plan
-        scope.call_ids.update(call.id for call in answer.message.tool_calls)
+        scope.call_ids.update([call.id for call in answer.message.tool_calls])
         calls = self._batch.requests(request, answer)
-        decided = await self._batch.gate(calls)
+        batch = UNDECIDED if resumed is None else resumed.batch
+        if resumed is None or not resumed.gated:
+            batch = await self._batch.gate(calls, batch)
+        scope.batch = batch
         course.to(Phase.GATED)
+        if batch.pending:
+            course.to(Phase.PAUSED)
+            return _done(request, answer, messages, "paused", batch.reason)
         if request.remaining <= 0:
             course.to(Phase.LIMIT)
             why = plan.limits.no_round_left
-            messages = close_calls(messages, decided, f"Not run. {why}")
+            messages = close_calls(scope, messages, batch.results, f"Not run. {why}")
             await scope.log.record(messages)
             return _done(request, answer, messages, "limit", why)
         if scope.standing is not None:
             scope.standing.closed = True  # what was said before the calls stands as commentary
-        results = await self._batch.run(calls, decided)
+        if resumed is not None:
+            await scope.log.go_on(*self._batch.decided(calls, batch))
+        results = await self._batch.run(calls, batch)
         course.to(Phase.EXECUTED)
+        waits = self._batch.waits(calls, results, batch)
+        if waits is not None:
+            scope.batch = waits
+            course.to(Phase.PAUSED)
+            return _done(request, answer, messages, "paused", waits.reason)
         direct = all(call.tool is not None and call.tool.return_direct for call in calls)
         response = barrier(
             request, messages, answer.message, results, plan.slots, direct=direct, course=course

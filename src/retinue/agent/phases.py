@@ -8,6 +8,8 @@
                  ├──────────────────────────▶ COMPLETED   no calls, or they are not eligible
                  └──────────────────────────▶ BLOCKED     a layer refused in place of the model
 
+A turn that was paused goes on from READY ─▶ GATED, with the calls that it waited for.
+
 A budget that is used up ends the turn before its next round begins. The statuses cancelled and
 failed, and a limit of time or tokens, are reached from everywhere, by an exception.
 """
@@ -32,7 +34,7 @@ class Phase(Enum):
 
 
 MOVES: Final[dict[Phase, frozenset[Phase]]] = {
-    Phase.READY: frozenset({Phase.ANSWERED}),
+    Phase.READY: frozenset({Phase.ANSWERED, Phase.GATED}),
     Phase.ANSWERED: frozenset({Phase.GATED, Phase.COMPLETED, Phase.BLOCKED}),
     Phase.GATED: frozenset({Phase.EXECUTED, Phase.PAUSED, Phase.LIMIT}),
     Phase.EXECUTED: frozenset({Phase.READY, Phase.COMPLETED, Phase.PAUSED}),

@@ -35,6 +35,7 @@ async def conduct(loop: Loop, request: TurnRequest, limits: Limits) -> TurnRespo
     scope.state = request.state
     scope.log.transcript = request.messages
     if not scope.path:
+        scope.place = request.conversation
         scope.emit(events.TurnStarted, turn=scope.id, conversation=request.conversation)
     timer = None
     if limits.seconds is not None:
@@ -80,7 +81,8 @@ async def _stop(
     ended = cut_off(request, status, reason, error)
     outcome = scope.end(ended)  # before anything is awaited
     try:
-        await close_log(scope, ended.messages)
+        if not scope.log.untouched:
+            await close_log(scope, ended.messages)
     except Exception as second:
         if error is None:
             scope.end(ended.with_(status="failed", reason=str(second), error=second))
@@ -107,6 +109,8 @@ def _tell_end(request: TurnRequest) -> None:
     outcome = scope.outcome
     if outcome is None:  # the process itself is being stopped: nothing more is stored
         outcome = scope.end(cut_off(request, "failed", "The turn was broken off."))
+    if outcome.status == "paused":
+        scope.emit(events.Paused, reason=outcome.reason or "", pending=outcome.pending)
     scope.emit(
         events.TurnEnded,
         turn=scope.id,

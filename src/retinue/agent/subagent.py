@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
+from retinue.agent.pause import below
 from retinue.chains import Scope
 from retinue.errors import ToolError
-from retinue.tools import Tool, ToolContext
+from retinue.tools import CallWaits, Tool, ToolContext, Waiting
 
 if TYPE_CHECKING:
     from retinue.agent.agent import Agent
@@ -22,12 +23,16 @@ def agent_tool(agent: "Agent", name: str, description: str, data: Any) -> Tool:
 
     async def ask(task: Task, ctx: ToolContext) -> Any:
         parent: Scope = ctx.scope
-        child = agent.nested(task, parent, ctx.call_id, data)
+        paused = None if parent.batch is None else parent.batch.nested.get(ctx.call_id)
+        child = agent.nested(task, parent, ctx.call_id, data, paused)
+        known, estimated = len(child.scope.spent), child.scope.estimated  # before its pause
         try:
             response = await child.conduct()
         finally:
-            parent.charge(child.scope.spent, report=False)
-            parent.estimated += child.scope.estimated
+            parent.charge(child.scope.spent[known:], report=False)
+            parent.estimated += child.scope.estimated - estimated
+        if response.status == "paused":
+            raise CallWaits(Waiting(below(ctx.call_id, response.pending), response.snapshot))
         if response.status != "completed":
             raise ToolError(f"{name} ended as {response.status}: {response.reason}")
         return response.text if response.form is None else response.output

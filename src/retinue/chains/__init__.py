@@ -22,12 +22,13 @@ from retinue.chains.responses import ChatResponse, RoundResponse, Spent, TurnRes
 from retinue.chains.scope import Scope
 from retinue.chains.send import Delivery, Refusal, Transform, Transforms
 from retinue.chains.settings import Settings
+from retinue.chains.snapshot import Snapshot
 from retinue.chains.state import Slot
 
 __all__ = [
     "Advisor", "Booking", "CallNext", "ChatRequest", "ChatResponse", "Check", "Delivery",
     "Explanation", "Hook", "Journal", "Layer", "LayerView", "Meter", "OnionWarning", "Output",
     "Refusal", "Repair", "Request", "RoundRequest", "RoundResponse", "Scope", "Settings",
-    "Slot", "Spent", "Status", "ToolRequest", "Transform", "Transforms", "TurnRequest",
+    "Slot", "Snapshot", "Spent", "Status", "ToolRequest", "Transform", "Transforms", "TurnRequest",
     "TurnResponse", "assemble", "compose", "hooks_of", "name_of",
 ]  # fmt: skip

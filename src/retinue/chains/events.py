@@ -15,6 +15,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from retinue.messages import Message, Usage
+from retinue.tools import PendingCall
 
 Status = Literal["completed", "paused", "blocked", "limit", "cancelled", "failed"]
 """How a turn ended (R-LOOP-4)."""
@@ -120,9 +121,10 @@ class UsageReported(Event, frozen=True, tag="usage"):
 
 
 class Paused(Event, frozen=True, tag="paused"):
-    """The turn waits for a person."""
+    """The turn waits for answers; `pending` says to what."""
 
     reason: str
+    pending: tuple[PendingCall, ...] = ()
 
 
 class TurnEnded(Event, frozen=True, tag="turn_ended"):

@@ -1,7 +1,9 @@
 """The log of one turn while it runs: its transcript, and the journals that store it."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from typing import Final, Protocol, runtime_checkable
+
+from msgspec import Struct
 
 from retinue.chains.responses import TurnResponse
 from retinue.chains.stopping import Stopping
@@ -25,8 +27,88 @@ class Journal(Protocol):
         """Replaces the stored message of the same id."""
         ...
 
+    async def pause(self, id: str, document: bytes) -> None:
+        """Keeps what the turn goes on from, in place of an earlier pause of the conversation."""
+        ...
+
+    async def go_on(self) -> None:
+        """The turn goes on from its pause, if it had one: that is used up now.
+
+        Raises:
+            PauseNotFound: somebody else has used it up; nothing of the turn may be stored.
+        """
+        ...
+
     async def close(self) -> None:
         """The turn is over; whatever was held for it is let go."""
+        ...
+
+
+ENDED: Final = "ended"
+"""The key in a message's `meta` that says how its turn ended, where the message does not."""
+
+
+def has_ended(last: Message) -> bool:
+    """Whether a turn whose log ends with this message has ended, rather than been cut off."""
+    return ENDED in last.meta or (last.role == "assistant" and not last.tool_calls)
+
+
+INSTEAD: Final = "instead_of"
+"""The key in a question's `meta` that names the turn in whose place it is asked. With the first
+answer, that turn and all behind it are marked superseded; before that, nothing is."""
+
+
+class Unfinished(Struct, frozen=True):
+    """A turn that a crash has cut off.
+
+    Attributes:
+        turn: its id.
+        messages: its messages, results in call order.
+        last: the id of the message that was stored last.
+    """
+
+    turn: str
+    messages: tuple[Message, ...]
+    last: str
+
+
+class Origin(Struct, frozen=True):
+    """Where a turn began.
+
+    Attributes:
+        turn: its id, or that of the turn in whose place it stands.
+        question: what was asked, without what `INSTEAD` says.
+    """
+
+    turn: str
+    question: tuple[Message, ...]
+
+
+@runtime_checkable
+class Keeper(Protocol):
+    """An advisor that keeps turns which wait, or were cut off. A memory is one."""
+
+    async def paused(self, conversation: str, owner: str | None) -> bytes | None:
+        """What the paused turn of a conversation goes on from, or None if none is paused."""
+        ...
+
+    async def unfinished(self, conversation: str, owner: str | None) -> Unfinished | None:
+        """The last turn, if a crash has cut it off."""
+        ...
+
+    async def origin(self, conversation: str, owner: str | None, turn: str | None) -> Origin:
+        """What was asked in a turn, or in the last one.
+
+        Raises:
+            ConfigError: the conversation has no such turn.
+            ConversationNotFound: there is no such conversation for this owner.
+        """
+        ...
+
+    async def fork_before(
+        self, conversation: str, owner: str | None, turn: str, new: str | None
+    ) -> str:
+        """Makes a conversation of what came before a turn, and gives its id: `new`, or any."""
         ...
 
 
@@ -39,12 +121,14 @@ class Log:
         recorded: all messages that were given to the journals, by id, as they stand there.
         originals: for shown messages that the log has otherwise: what was shown, and what the log
             has (None: nothing).
+        untouched: whether the turn goes on, and has done nothing yet. What stops it then leaves the
+            log, and the pause, as they were.
         changes: how messages are changed where they are kept, those of outer layers first.
     """
 
     __slots__ = (
         "_changed", "_stopping", "_superseded", "changes", "journals", "originals", "recorded",
-        "transcript",
+        "transcript", "untouched",
     )  # fmt: skip
 
     def __init__(self, stopping: Stopping) -> None:
@@ -52,6 +136,7 @@ class Log:
         self.journals: list[Journal] = []
         self.recorded: dict[str, Message] = {}
         self.originals: dict[str, tuple[Message, Message | None]] = {}
+        self.untouched = False
         self.changes: list[Callable[[Message], Message]] = []
         self._changed: dict[str, tuple[Message, Message]] = {}
         self._superseded: frozenset[str] = frozenset()
@@ -64,12 +149,35 @@ class Log:
             CancelledError: the turn has ended, and a task that a layer left behind goes on with it.
         """
         self._stopping.check_left_behind()
+        self.untouched = False
         self.transcript = messages
         if self.journals:
             for message in messages:
                 self.recorded.setdefault(message.id, message)
         for journal in self.journals:
             await journal.append(self.kept(messages), self._superseded)
+
+    async def keep(self, *results: Message) -> None:
+        """Calls of the present batch have results; journals store them before the batch ends."""
+        self._stopping.check_left_behind()
+        for result in results:
+            self.recorded.setdefault(result.id, result)
+        for journal in self.journals:
+            await journal.append(self.kept((*self.transcript, *results)), self._superseded)
+
+    async def go_on(self, *results: Message) -> None:
+        """The open calls are about to run, or to be given up: the pause is used up.
+
+        What is decided of them already is stored before, so that no answer is lost in between.
+
+        Raises:
+            PauseNotFound: somebody else has gone on with the turn.
+        """
+        if results:
+            await self.keep(*results)
+        for journal in self.journals:
+            await journal.go_on()
+        self.untouched = False
 
     async def amend(self, messages: tuple[Message, ...]) -> None:
         """The transcript is now `messages`, and what reads otherwise in it does so in the log."""

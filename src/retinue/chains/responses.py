@@ -4,14 +4,17 @@ A tool call's response is `retinue.tools.ToolResponse`.
 """
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from msgspec import Struct, structs
 
 from retinue.chains.events import Status
 from retinue.chains.output import Output
 from retinue.messages import Message, Usage
-from retinue.tools import NOTHING, Tool, ToolResponse
+from retinue.tools import NOTHING, PendingCall, Tool, ToolResponse
+
+if TYPE_CHECKING:
+    from retinue.chains.snapshot import Snapshot
 
 
 class Spent(Struct, frozen=True):
@@ -45,6 +48,7 @@ class TurnResponse(Struct, frozen=True, kw_only=True):
         context: what the caller and turn layers attached.
         form: the form that the answer was to have, or None.
         error: the exception behind status failed.
+        snapshot: what a paused turn goes on from, or None.
         parsed: the library's own: what `with_read` noted.
     """
 
@@ -63,6 +67,12 @@ class TurnResponse(Struct, frozen=True, kw_only=True):
     form: Output | None = None
     error: BaseException | None = None
     parsed: tuple[Message | None, Any] | None = None
+    snapshot: "Snapshot | None" = None
+
+    @property
+    def pending(self) -> tuple[PendingCall, ...]:
+        """The calls that wait for an answer, those of sub-agents included."""
+        return () if self.snapshot is None else self.snapshot.pending
 
     @property
     def text(self) -> str:

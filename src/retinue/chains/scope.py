@@ -13,7 +13,7 @@ from retinue.chains.log import Log
 from retinue.chains.responses import ChatResponse, Spent, TurnResponse
 from retinue.chains.stopping import Stopping
 from retinue.chains.taps import Pump, Pumps, Tap
-from retinue.messages import Message, Usage, new_id
+from retinue.messages import Message, ToolResult, Usage, new_id
 from retinue.tools import NOTHING, ToolResponse
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class Scope:
         channel: the way to the reader, or None if nobody reads.
         pumps: what else reads the events, or None.
         path: the calls that lead to this (sub-)agent.
+        place: the conversation of the outermost turn, or None.
         final_only: whether the reader wants the text of the answer alone.
         standing: the last delivery, whose text the reader holds.
         round, attempt: the numbers of the last ones.
@@ -52,6 +53,8 @@ class Scope:
         state: the slots as the last barrier left them.
         call_ids: the ids of all calls of the turn that were run or answered.
         results: what came of the calls of the present batch, by call id, as they finish.
+        batch: the calls of the present round, as far as they are decided; the loop's own.
+        resumption: what the turn goes on with after a pause, until it has; the loop's own.
         finished: how the inner loop ended last.
         latest: what the loop, or the turn layer inside the present one, gave; re-entry goes on
             from it.
@@ -59,10 +62,10 @@ class Scope:
     """
 
     __slots__ = (
-        "_locals", "agent", "attempt", "call_ids", "channel", "consult", "deadline",
-        "estimated", "final_only", "finished", "id", "latest", "log", "meters", "model",
-        "outcome", "path", "pumps", "results", "round", "spent", "standing", "state",
-        "stopping", "token_limit", "usage",
+        "_carried", "_carriers", "_locals", "agent", "attempt", "batch", "call_ids", "channel",
+        "consult", "deadline", "estimated", "final_only", "finished", "id", "latest", "log",
+        "meters", "model", "outcome", "path", "place", "pumps", "results", "resumption", "round",
+        "spent", "standing", "state", "stopping", "token_limit", "usage",
     )  # fmt: skip
 
     def __init__(
@@ -80,6 +83,7 @@ class Scope:
         self.channel = channel
         self.pumps: Pumps | None = None
         self.path: tuple[str, ...] = ()
+        self.place: str | None = None
         self.final_only = False
         self.standing: Delivery | None = None
         self.round = 0
@@ -93,10 +97,47 @@ class Scope:
         self.state: Mapping[str, Any] = NOTHING
         self.call_ids: set[str] = set()
         self.results: dict[str, ToolResponse] = {}
+        self.batch: Any = None
+        self.resumption: Any = None
         self.finished: TurnResponse | None = None
         self.latest: TurnResponse | None = None
         self.outcome: TurnResponse | None = None
+        self._carriers: dict[str, Message] = {}
+        self._carried: set[str] = set()
         self._locals: dict[int, dict[str, Any]] = {}
+
+    def goes_on(self, turn: str, messages: Iterable[Message]) -> None:
+        """The turn has begun elsewhere, and these are its messages."""
+        self.id = turn
+        for message in messages:
+            self.call_ids.update(call.id for call in message.tool_calls)
+            self._carried.update([message.id] if message.role == "tool" else ())
+
+    def begin_batch(self, carried: Iterable[Message] = ()) -> None:
+        """The calls of a new round are to come; messages that carry some results are there."""
+        self.results.clear()
+        self._carriers.clear()
+        for message in carried:
+            self._carriers[message.tool_results[0].call_id] = message
+
+    def carrier(self, result: ToolResult) -> Message:
+        """The message that carries a result. Its id follows from the turn and the call, so that it
+        is stored once, whenever and wherever it is made."""
+        made = self._carriers.get(result.call_id)
+        if made is not None and made.parts[0] is result:
+            return made
+        name = self._name_of(result) if made is None else made.id
+        made = self._carriers[result.call_id] = Message("tool", (result,), name)
+        return made
+
+    def _name_of(self, result: ToolResult) -> str:
+        name = first = f"{self.id}:{result.call_id}"
+        again = 1
+        while name in self._carried:  # a layer gave the same calls again
+            again += 1
+            name = f"{first}:{again}"
+        self._carried.add(name)
+        return name
 
     def local(self, owner: object) -> dict[str, Any]:
         """The scratch of one layer for this turn."""
@@ -118,8 +159,10 @@ class Scope:
     def end(self, outcome: TurnResponse) -> TurnResponse:
         """The turn has ended; whatever a layer has left running ends with it."""
         self.stopping.over = True
-        self.outcome = outcome.with_(messages=self.log.kept(outcome.messages))
-        return self.outcome
+        if self.log.changes:
+            outcome = outcome.with_(messages=self.log.kept(outcome.messages))
+        self.outcome = outcome
+        return outcome
 
     @property
     def tokens(self) -> int:

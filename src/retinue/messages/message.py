@@ -1,9 +1,11 @@
 """One message of a conversation, and the short ways to make one."""
 
+import contextlib
 import itertools
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any, Literal, Self, cast
 
 from msgspec import Struct, field, structs
@@ -38,9 +40,26 @@ def _renew_prefix() -> None:
 os.register_at_fork(after_in_child=_renew_prefix)
 
 
+_source: ContextVar[Callable[[], str] | None] = ContextVar("retinue_ids", default=None)
+
+
 def new_id() -> str:
     """A name that no other message, turn or process has: a random prefix and a running number."""
-    return f"{_prefix}{next(_count):x}"
+    source = _source.get()
+    return f"{_prefix}{next(_count):x}" if source is None else source()
+
+
+@contextlib.contextmanager
+def ids_from(source: Callable[[], str] | None) -> Generator[None]:
+    """Inside, `new_id` takes its names from a source; from its own again with None.
+
+    A turn that is run again from its record needs the names that it had before.
+    """
+    token = _source.set(source)
+    try:
+        yield
+    finally:
+        _source.reset(token)
 
 
 class Message(Struct, frozen=True, dict=True, omit_defaults=True):

@@ -137,6 +137,23 @@ def replaced(
     return tuple(history)
 
 
+def in_call_order(messages: Sequence[Message]) -> list[Message]:
+    """The messages with the results of each batch in the order of its calls. A log has them in the
+    order in which they came."""
+    ordered: list[Message] = []
+    places: dict[str, int] = {}
+    batch: list[Message] = []
+    for message in messages:
+        if message.role == "tool" and len(places) > 1:
+            batch.append(message)
+            continue
+        ordered += _sorted(batch, places)
+        batch = []
+        places = {call.id: at for at, call in enumerate(message.tool_calls)}
+        ordered.append(message)
+    return ordered + _sorted(batch, places)
+
+
 def heal(messages: Sequence[Message], why: str) -> tuple[Message, ...]:
     """The messages with a result for every call (R-MEM-5).
 
@@ -153,7 +170,18 @@ def heal(messages: Sequence[Message], why: str) -> tuple[Message, ...]:
         for result in message.tool_results:
             owed.pop(result.call_id, None)
         owed |= {call.id: call for call in message.tool_calls}
-    return (*healed, *(_missing(call, why) for call in owed.values()))
+    return tuple(in_call_order([*healed, *(_missing(call, why) for call in owed.values())]))
+
+
+def _sorted(batch: list[Message], places: dict[str, int]) -> list[Message]:
+    if len(batch) < 2:
+        return batch
+
+    def place(message: Message) -> int:
+        known = [places[one.call_id] for one in message.tool_results if one.call_id in places]
+        return min(known, default=len(places))
+
+    return sorted(batch, key=place)
 
 
 def _missing(call: ToolCall, why: str) -> Message:

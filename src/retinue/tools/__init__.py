@@ -4,6 +4,18 @@ Knows nothing of turns, layers or models. `base` holds what passes between a too
 run it; `tool` is the decorator; `invoke` runs one call; `engines` run a batch.
 """
 
+from retinue.tools.asking import (
+    Answer,
+    Approve,
+    CallWaits,
+    Pause,
+    PendingCall,
+    Proceed,
+    Reject,
+    Reply,
+    Waiting,
+    ask_user,
+)
 from retinue.tools.base import NOTHING, CancelToken, ToolContext, ToolResponse, ToolReturn
 from retinue.tools.engines import Concurrent, Engine, ProcessPool, Sequential, ThreadPool
 from retinue.tools.invoke import invoke
@@ -13,7 +25,31 @@ from retinue.tools.tool import Tool, tool
 from retinue.tools.toolset import Toolset
 
 __all__ = [
-    "NOTHING", "CancelToken", "Concurrent", "Engine", "ProcessPool", "Retry", "Sequential",
-    "ThreadPool", "Tool", "ToolContext", "ToolResponse", "ToolReturn", "ToolSpec", "Toolset",
-    "as_result", "invoke", "tool",
+    "NOTHING",
+    "Answer",
+    "Approve",
+    "CallWaits",
+    "CancelToken",
+    "Concurrent",
+    "Engine",
+    "Pause",
+    "PendingCall",
+    "Proceed",
+    "ProcessPool",
+    "Reject",
+    "Reply",
+    "Retry",
+    "Sequential",
+    "ThreadPool",
+    "Tool",
+    "ToolContext",
+    "ToolResponse",
+    "ToolReturn",
+    "ToolSpec",
+    "Toolset",
+    "Waiting",
+    "as_result",
+    "ask_user",
+    "invoke",
+    "tool",
 ]  # fmt: skip

@@ -45,13 +45,14 @@ class ToolContext(Struct, frozen=True, kw_only=True):
     Attributes:
         call_id: the id of this call.
         turn_id: the id of the turn.
-        conversation: the conversation's id, or None outside one.
+        conversation: the conversation's id, or None outside one, as in a sub-agent.
         owner: whose conversation it is, or None.
         data: the object given to `run(..., data=...)`.
         state: the slots as they were when the batch began; the same for all its calls.
         context: what layers and the caller attached to the turn.
         cancel: set when the turn is cancelled or the call's time is up.
         scope: the library's own.
+        place: the conversation of the outermost turn, for the idempotency key.
     """
 
     call_id: str
@@ -63,11 +64,13 @@ class ToolContext(Struct, frozen=True, kw_only=True):
     context: Mapping[str, Any] = NOTHING
     cancel: CancelToken
     scope: Any = None
+    place: str | None = None
 
     @property
     def idempotency_key(self) -> str:
-        """The same for every run of this call, in this process or another."""
-        return f"{self.turn_id}:{self.call_id}"
+        """The same for every run of this call, in this process or another; another one in each
+        fork of the conversation."""
+        return f"{self.place or self.conversation or ''}:{self.turn_id}:{self.call_id}"
 
 
 class ToolReturn(Struct, frozen=True):
@@ -88,6 +91,7 @@ class ToolResponse(Struct, frozen=True, kw_only=True):
         retry_after: seconds that the failure asked to wait.
         blocked_by: the layer that answered without running the tool.
         reason: why it did.
+        waiting: what the call waits for, where it cannot end now (`tools.asking.Waiting`).
     """
 
     result: ToolResult
@@ -97,6 +101,7 @@ class ToolResponse(Struct, frozen=True, kw_only=True):
     retry_after: float | None = None
     blocked_by: str | None = None
     reason: str | None = None
+    waiting: Any = None
 
     @property
     def ok(self) -> bool:

@@ -12,6 +12,7 @@ import msgspec
 
 from retinue.errors import Failure, ToolError, classify
 from retinue.messages import ToolCall
+from retinue.tools.asking import CallWaits, Waiting
 from retinue.tools.base import NOTHING, ToolContext, ToolResponse, ToolReturn
 from retinue.tools.engines.base import Engine, TimedOut
 from retinue.tools.results import as_result, said
@@ -58,11 +59,18 @@ async def invoke(
         writes = NOTHING
         if type(value) is ToolReturn:
             value, writes = value.value, _checked(value.writes)
+    except CallWaits as signal:
+        return waits(call, signal.waiting)
     except BaseException as error:
         if _ends_turn(error, ctx):
             raise
         return failed(call, error)
     return ToolResponse(result=as_result(call, value), writes=writes)
+
+
+def waits(call: ToolCall, waiting: Waiting) -> ToolResponse:
+    """The response to a call that cannot end before somebody has answered."""
+    return ToolResponse(result=as_result(call, "Waits for an answer.", ok=False), waiting=waiting)
 
 
 def failed(call: ToolCall, error: BaseException) -> ToolResponse:

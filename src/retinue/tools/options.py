@@ -147,6 +147,11 @@ def _isolation(isolation: Any) -> str | None:
     return None if isolation in (None, "process") else f"{isolation!r} is not 'process' or None"
 
 
+def _asks(asks: Any) -> str | None:
+    known = (None, "external", "question")
+    return None if asks in known else f"{asks!r} is not 'external', 'question' or None"
+
+
 _JUDGES: Final[dict[str, Callable[[Any], str | None]]] = {
     "function": _function,
     "name": _name,
@@ -159,4 +164,5 @@ _JUDGES: Final[dict[str, Callable[[Any], str | None]]] = {
     "sensitive": _flag,
     "tags": _tags,
     "isolation": _isolation,
+    "asks": _asks,
 }

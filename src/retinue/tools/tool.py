@@ -28,7 +28,7 @@ else:
 
 _OPTIONS: Final = (
     "function", "name", "parameters", "timeout", "retry", "serial", "return_direct", "sensitive",
-    "tags", "isolation",
+    "tags", "isolation", "asks",
 )  # fmt: skip
 
 
@@ -58,13 +58,15 @@ class Tool(Generic[P, R]):
         isolation: "process" runs it in another process; the function must be importable. An engine
             keeps two processes for such tools, which import the main module when the first of them
             is called; the `ProcessPool` engine has as many as you say.
+        asks: the function never runs: the turn pauses, and an answer is the result. "external"
+            where the caller's front end runs the tool, "question" where a person is asked.
 
     Wrong options are refused by `check`, which an agent calls when it is built.
     """
 
     __slots__ = (
-        "_contract", "_description", "_signature", "_spec", "function", "isolation", "name",
-        "parameters", "retry", "return_direct", "sensitive", "serial", "tags", "timeout",
+        "_contract", "_description", "_signature", "_spec", "asks", "function", "isolation",
+        "name", "parameters", "retry", "return_direct", "sensitive", "serial", "tags", "timeout",
     )  # fmt: skip
 
     def __init__(
@@ -81,6 +83,7 @@ class Tool(Generic[P, R]):
         sensitive: bool = False,
         tags: str | Sequence[str] = (),
         isolation: Literal["process"] | None = None,
+        asks: Literal["external", "question"] | None = None,
     ) -> None:
         self.function = function
         self.name = _name_of(function) if name is None else name
@@ -92,6 +95,7 @@ class Tool(Generic[P, R]):
         self.sensitive = sensitive
         self.tags = as_tags(tags)
         self.isolation = isolation
+        self.asks: Literal["external", "question"] | None = asks
         self._description = description
         self._signature: Signature | None = None
         self._contract: Contract | None = None
@@ -217,6 +221,7 @@ def tool(
     sensitive: bool = False,
     tags: str | Sequence[str] = (),
     isolation: Literal["process"] | None = None,
+    asks: Literal["external", "question"] | None = None,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 
 

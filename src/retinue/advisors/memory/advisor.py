@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
-from retinue.advisors.memory.journal import Journal, Log
-from retinue.advisors.memory.reading import read
+from retinue.advisors.memory.journal import Journal, Log, gone_on
+from retinue.advisors.memory.reading import CANCELLED, HEALED, Past, read, unfinished
+from retinue.advisors.memory.rewinding import fork_before, origin, replaces, since
 from retinue.advisors.memory.summary import Summarizer, shortened, summary_in
 from retinue.advisors.memory.window import Limit, Window
 from retinue.chains import (
@@ -23,6 +24,7 @@ from retinue.chains import (
     TurnRequest,
     TurnResponse,
 )
+from retinue.chains.log import Origin, Unfinished
 from retinue.errors import ConfigError
 from retinue.messages import Message, new_id
 from retinue.messages.estimate import text_tokens
@@ -159,43 +161,126 @@ class Memory(Advisor):
         mine["summary"] = made
         return shortened(history, made)
 
+    async def paused(self, conversation: str, owner: str | None) -> bytes | None:
+        """What the paused turn of a conversation goes on from, or None if none is paused."""
+        held = await self.store.held(conversation, owner=owner)
+        return None if held is None else held.document
+
+    async def unfinished(self, conversation: str, owner: str | None) -> Unfinished | None:
+        """The last turn of a conversation, if a crash has cut it off."""
+        return await unfinished(self.store, conversation, owner)
+
+    async def origin(self, conversation: str, owner: str | None, turn: str | None) -> Origin:
+        """What was asked in a turn of a conversation, or in the last one."""
+        return await origin(self.store, conversation, owner, turn)
+
+    async def fork_before(
+        self, conversation: str, owner: str | None, turn: str, new: str | None
+    ) -> str:
+        """Makes a conversation of what came before a turn, and gives its id."""
+        return await fork_before(self.store, conversation, owner, turn, new)
+
     async def _open(self, request: TurnRequest, conversation: str, mine: dict[str, Any]) -> None:
         """Takes hold of the conversation and reads what the turn can need of it."""
         async with AsyncExitStack() as hold:
             await hold.enter_async_context(self.store.writing(conversation, wait=self._wait))
-            past = await read(
-                self.store,
-                conversation,
-                request.owner,
-                self._window,
-                summaries=self._summarizer is not None,
-            )
             log = Log(self.store, conversation, request.owner)
-            await log.keep_healed(past.sent, past.healed)
-            told = await self._told(request, past.entries)
-            if len(told) == len(request.messages):
-                raise ConfigError(
-                    f"All messages of the input are answered already in conversation"
-                    f" {conversation!r}; send a new one."
-                )
-            new = [m for m in request.messages if m.id not in told]
-            again = displaced(past.entries, new)
+            gone = await self._replaced(request, conversation)
+            before = gone[0].position if gone else None
+            told, again = frozenset[str](), frozenset[str]()
+            if request.resumed:
+                await self._check_still_there(request, conversation)
+                past = await self._past(request, conversation, before=before)
+            else:
+                past = await self._past(request, conversation, before=before)
+                others = [entry for entry in past.entries if entry.turn != request.turn_id]
+                told = await self._told(request, others, before)
+                if len(told) == len(request.messages):
+                    raise ConfigError(
+                        f"All messages of the input are answered already in conversation"
+                        f" {conversation!r}; send a new one."
+                    )
+                again = displaced(others, [m for m in request.messages if m.id not in told])
+                if past.open or gone:
+                    past = await self._close(log, request, past, before)
             mine["history"] = past.history
             mine["told"] = told
             mine["moved"] = {m.id: m.with_(id=new_id()) for m in request.messages if m.id in again}
-            known = {entry.message.id for entry in past.entries} | told
             mine["log"] = log
-            mine["journal"] = Journal(log, request.turn_id, hold.pop_all(), known)
+            mine["journal"] = Journal(
+                log,
+                request.turn_id,
+                hold.pop_all(),
+                [*past.entries, *gone],
+                known=told,
+                pause=request.pause,
+                replaced=_others(gone, request.turn_id),
+            )
 
-    async def _told(self, request: TurnRequest, entries: Sequence[Entry]) -> frozenset[str]:
-        """The ids of those input messages that the log has already."""
+    async def _past(
+        self,
+        request: TurnRequest,
+        conversation: str,
+        *,
+        before: int | None = None,
+        why: str = HEALED,
+    ) -> Past:
+        return await read(
+            self.store,
+            conversation,
+            request.owner,
+            self._window,
+            summaries=self._summarizer is not None,
+            besides=request.turn_id,  # a turn that is run again from a record is there already
+            before=before,
+            why=why,
+        )
+
+    async def _check_still_there(self, request: TurnRequest, conversation: str) -> None:
+        """Refuses to go on with a turn that another process has gone on with in the meantime."""
+        if request.pause is not None:
+            held = await self.store.held(conversation, owner=request.owner)
+            if held is None or held.id != request.pause:
+                raise gone_on(conversation)
+        if request.upto is not None:
+            found = await self.unfinished(conversation, request.owner)
+            if found is None or (found.turn, found.last) != (request.turn_id, request.upto):
+                raise gone_on(conversation)
+
+    async def _replaced(self, request: TurnRequest, conversation: str) -> Sequence[Entry]:
+        """What the turn stands in the place of, if it does, and all behind it."""
+        turn = replaces(request.messages)
+        return [] if turn is None else await since(self.store, conversation, request.owner, turn)
+
+    async def _close(self, log: Log, request: TurnRequest, past: Past, before: int | None) -> Past:
+        """Stores a result for calls without one; a new message closes a pause (R-HITL-5).
+
+        The pause goes first: one whose calls have a result could not be gone on with.
+        """
+        held = await self.store.held(log.conversation, owner=log.owner)
+        if held is not None:
+            past = await self._past(request, log.conversation, before=before, why=CANCELLED)
+            await self.store.release(log.conversation, held.id, owner=log.owner)
+        if before is None:
+            await log.keep_healed(past.sent, past.healed)
+        return past
+
+    async def _told(
+        self, request: TurnRequest, entries: Sequence[Entry], before: int | None
+    ) -> frozenset[str]:
+        """The ids of those input messages that the log has already, before that position."""
         messages = request.as_kept(request.messages)  # the log may have them in other words
         count = resent(entries, messages)
         if not count and any(message.role == "assistant" for message in messages):
             conversation = request.conversation or ""
-            entries = await self.store.tail(conversation, owner=request.owner)
-            count = resent(entries, messages)
+            log = await self.store.tail(conversation, owner=request.owner, before=before)
+            count = resent([entry for entry in log if entry.turn != request.turn_id], messages)
         return frozenset(message.id for message in messages[:count])
+
+
+def _others(entries: Sequence[Entry], turn: str) -> list[str]:
+    """The ids of entries that are of other turns, and count."""
+    return [e.message.id for e in entries if e.turn != turn and e.state != "superseded"]
 
 
 def _check_summary(summary: Summarizer, window: Window) -> None:

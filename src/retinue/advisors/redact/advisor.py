@@ -40,6 +40,8 @@ Place = Literal["shown", "stored", "model", "tools", "results"]
 
 _PLACES: Final[tuple[str, ...]] = get_args(Place)
 _USUALLY: Final = ("shown", "stored")
+PLACEHOLDERS: Final = "placeholders"
+"""Under which a paused turn has, in its context, what a reversible one goes on with."""
 _NOTE: Final = (
     "Words such as <EMAIL_1> stand for values that are kept from you. Use them as they are, signs"
     " included."
@@ -103,8 +105,12 @@ class Redact(Advisor):
         mine = request.local(self)
         if not mine.get("keeping") and ("stored" in self._where or self._reversible):
             mine["keeping"] = True
+            _take_up(mine, request.context.get(PLACEHOLDERS))
             request.keep_as(partial(self._restored if self._reversible else self._kept, mine))
         response = await call_next(request)
+        if self._reversible and response.status == "paused":
+            kept = {"values": dict(_vault(mine).values), "written": _written(mine)}
+            response = response.with_(context={**response.context, PLACEHOLDERS: kept})
         answer = response.message
         if answer is None or "shown" not in self._where or answer.id in _written(mine):
             return response
@@ -222,6 +228,13 @@ class Redact(Advisor):
             yield "redacts-prompt"
         if self._reversible:
             yield "restores"
+
+
+def _take_up(mine: dict[str, Any], kept: Any) -> None:
+    """Goes on with the placeholders of a turn that has paused, if it has some."""
+    if kept is not None:
+        mine["vault"] = Vault(kept["values"])
+        mine["written"] = dict(kept["written"])
 
 
 def _vault(mine: dict[str, Any]) -> Vault:

@@ -7,6 +7,7 @@ cannot be compared.
 """
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -22,14 +23,26 @@ LOOKALIKE: Final = Known("text", re.compile(_TOKEN), 40, open=r"<[A-Z0-9_]{0,38}
 
 
 class Vault:
-    """The values of one turn and their placeholders. It lives as long as the turn."""
+    """The values of one turn and their placeholders. It lives as long as the turn.
+
+    Args:
+        values: those of the turn before it paused, by their placeholders, in order.
+    """
 
     __slots__ = ("_counts", "_tokens", "_values")
 
-    def __init__(self) -> None:
+    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+        self._values: dict[str, str] = dict(values or {})
+        self._tokens = {value: token for token, value in self._values.items()}
         self._counts: dict[str, int] = {}
-        self._tokens: dict[str, str] = {}
-        self._values: dict[str, str] = {}
+        for token in self._values:
+            kind, _, number = token.strip("<>").rpartition("_")
+            self._counts[kind] = int(number)
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        """The values by their placeholders, in order."""
+        return self._values
 
     def token(self, name: str, value: str) -> str:
         """The placeholder of a value, the same each time."""
