@@ -16,6 +16,8 @@ names = st.sampled_from(["a", "b", "../c"])
 owners = st.sampled_from([None, "ann", "bob", EVERYONE])
 ids = st.sampled_from([f"m{n}" for n in range(8)])
 states = st.sampled_from(["", "unanswered", "superseded"])
+positions = st.integers(-1, 10) | st.sampled_from([-(2**70), 2**70])
+documents = st.binary(max_size=4)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=100)
 messages = st.builds(
     lambda role, text, id, meta: Message(role, (Text(text),), id, meta=meta),
@@ -60,6 +62,12 @@ anything = st.one_of(
     step("known", names, st.lists(ids), owner=owners),
     step("conversations", owner=owners, limit=st.integers(-1, 4)),
     step("delete", names, owner=owners),
+    step("hold", names, ids, documents, owner=owners),
+    step("held", names, owner=owners),
+    step("release", names, ids, owner=owners),
+    step("fork", names, names, at=st.none() | positions, owner=owners),
+    step("rollback", names, after=positions, owner=owners),
+    step("prune", names, before=positions, owner=owners),
 )
 looks = [
     *(Step("tail", (name,), {"owner": EVERYONE}) for name in ("a", "b", "../c")),
@@ -76,11 +84,13 @@ async def outcome(store: Store, call: Step) -> Any:
     if call.method == "tail":
         return [(e.position, e.turn, e.message, e.state) for e in result]
     if call.method == "conversations":
-        return [(s.id, s.owner, s.title, s.messages) for s in result]
+        return [
+            (s.id, s.owner, s.title, s.messages, s.parent, s.forked_at, s.paused) for s in result
+        ]
     return result
 
 
-@pytest.mark.rule("R-MEM-1", "R-MEM-7", "R-MEM-9")
+@pytest.mark.rule("R-MEM-1", "R-MEM-7", "R-MEM-8", "R-MEM-9")
 @given(st.lists(append | anything, max_size=25))
 def test_any_series_of_calls_has_the_same_outcome_in_both(calls: list[Step]) -> None:
     async def run() -> None:

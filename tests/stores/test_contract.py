@@ -9,7 +9,7 @@ from retinue.stores import InMemory, SQLite
 from retinue.testing.stores import StoreContract
 
 held = [
-    pytest.mark.rule("R-MEM-1", "R-MEM-6", "R-MEM-7", "R-MEM-9"),
+    pytest.mark.rule("R-MEM-1", "R-MEM-6", "R-MEM-7", "R-MEM-8", "R-MEM-9"),
     pytest.mark.behaviour("B-ME-3", "B-ME-7", "B-ME-8", "B-ME-9", "B-ME-10"),
 ]
 

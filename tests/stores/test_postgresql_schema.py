@@ -88,14 +88,14 @@ def test_an_older_database_is_migrated_once_by_those_who_open_it_together(
         return await asyncio.gather(*map(open_and_read, stores))
 
     with monkeypatch.context() as older:
-        older.setattr(versions, "VERSIONS", ("0001",))
+        older.setattr(versions, "VERSIONS", ("0001", "0002"))
         asyncio.run(write())
     next_version.write_text(NEXT.format(then="op.execute('SELECT pg_sleep(0.05)')"))
     assert asyncio.run(race()) == [["hi"]] * 4
     found = admin.execute(f"SELECT extra FROM {schema}.retinue_entries".encode()).fetchall()
     assert found == [(None,)]
     stamped = admin.execute(f"SELECT * FROM {schema}.{VERSION_TABLE}".encode()).fetchall()
-    assert stamped == [("0002",)]
+    assert stamped == [("0003",)]
 
 
 async def test_a_database_of_a_newer_retinue_is_refused(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
@@ -16,7 +17,8 @@ from sqlalchemy import Connection, Engine, create_engine, insert
 
 from retinue.errors import MissingExtraError, StoreError
 from retinue.messages import user
-from retinue.stores import SQLite
+from retinue.messages.codec import encode
+from retinue.stores import Held, SQLite
 from retinue.stores.sql import schema
 from retinue.stores.sql.tables import VERSION_TABLE, metadata, versions
 
@@ -101,8 +103,8 @@ NEXT = """
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
+revision = "0003"
+down_revision = "0002"
 
 def upgrade():
     op.add_column("retinue_entries", sa.Column("extra", sa.Text))
@@ -116,9 +118,9 @@ def next_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     scripts = tmp_path / "migrations"
     assert schema.__file__
     shutil.copytree(Path(schema.__file__).parent / "migrations", scripts)
-    monkeypatch.setattr(schema, "VERSIONS", (*schema.VERSIONS, "0002"))
+    monkeypatch.setattr(schema, "VERSIONS", (*schema.VERSIONS, "0003"))
     monkeypatch.setattr(schema, "MIGRATIONS", str(scripts))
-    return scripts / "versions" / "0002_extra.py"
+    return scripts / "versions" / "0003_extra.py"
 
 
 def test_an_older_database_is_migrated_when_it_is_opened(
@@ -126,14 +128,44 @@ def test_an_older_database_is_migrated_when_it_is_opened(
 ) -> None:
     path = tmp_path / "x.db"
     with monkeypatch.context() as older:
-        older.setattr(schema, "VERSIONS", ("0001",))
+        older.setattr(schema, "VERSIONS", ("0001", "0002"))
         asyncio.run(write(path, "hi"))
     next_version.write_text(NEXT.format(then=""))
     assert asyncio.run(read(path)) == ["hi"]
     connection = sqlite3.connect(path)
     assert connection.execute("SELECT extra FROM retinue_entries").fetchall() == [(None,)]
-    assert connection.execute(f"SELECT * FROM {VERSION_TABLE}").fetchall() == [("0002",)]
+    assert connection.execute(f"SELECT * FROM {VERSION_TABLE}").fetchall() == [("0003",)]
     connection.close()
+
+
+def test_a_database_of_the_first_version_keeps_its_conversations_and_can_pause(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "x.db"
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.begin() as connection:
+        config = Config()
+        config.set_main_option("script_location", schema.MIGRATIONS)
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        connection.exec_driver_sql(
+            "INSERT INTO retinue_conversations VALUES (1, 'c', NULL, 'hi', 1, 1, 1, 5.0, 5.0)"
+        )
+        body = encode(user("hi")).decode()
+        connection.exec_driver_sql(
+            "INSERT INTO retinue_entries VALUES (1, 1, 'm', 't', '', 5.0, ?)", (body,)
+        )
+    engine.dispose()
+
+    async def use() -> tuple[list[str], Held | None]:
+        store = SQLite(path)
+        await store.hold("c", "p", b"{}")
+        found = [entry.message.text for entry in await store.tail("c")]
+        held = await store.held("c")
+        await store.close()
+        return found, held
+
+    assert asyncio.run(use()) == (["hi"], Held("p", b"{}"))
 
 
 def test_a_migration_that_fails_leaves_the_database_as_it_was(
@@ -141,11 +173,11 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(
 ) -> None:
     path = tmp_path / "x.db"
     with monkeypatch.context() as older:
-        older.setattr(schema, "VERSIONS", ("0001",))
+        older.setattr(schema, "VERSIONS", ("0001", "0002"))
         asyncio.run(write(path, "hi"))
         next_version.write_text(NEXT.format(then="1 / 0"))
         with monkeypatch.context() as newer:
-            newer.setattr(schema, "VERSIONS", ("0001", "0002"))
+            newer.setattr(schema, "VERSIONS", ("0001", "0002", "0003"))
             with pytest.raises(ZeroDivisionError):
                 asyncio.run(read(path))
         assert asyncio.run(read(path)) == ["hi"]
@@ -159,7 +191,7 @@ async def test_without_alembic_an_older_database_names_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await write(tmp_path / "x.db", "hi")
-    monkeypatch.setattr(schema, "VERSIONS", (*schema.VERSIONS, "0002"))
+    monkeypatch.setattr(schema, "VERSIONS", (*schema.VERSIONS, "0003"))
     monkeypatch.setitem(sys.modules, "alembic", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'retinue\[sqlite\]'"):
         await read(tmp_path / "x.db")

@@ -49,7 +49,14 @@ class Entry(Struct, frozen=True):
 
 
 class Summary(Struct, frozen=True):
-    """A conversation in a list. `title` is the start of its first question."""
+    """A conversation in a list.
+
+    Attributes:
+        title: the start of its first question.
+        parent: the conversation that it was forked from, or None. That may be gone by now.
+        forked_at: the position in the parent up to which both are the same, or None.
+        paused: whether a turn of it waits for answers.
+    """
 
     id: str
     owner: str | None
@@ -57,6 +64,16 @@ class Summary(Struct, frozen=True):
     messages: int
     created: float
     updated: float
+    parent: str | None = None
+    forked_at: int | None = None
+    paused: bool = False
+
+
+class Held(Struct, frozen=True):
+    """What a paused turn goes on from: the pause's id, and a document that the store only keeps."""
+
+    id: str
+    document: bytes
 
 
 @runtime_checkable
@@ -131,6 +148,51 @@ class Store(Protocol):
 
         Raises:
             ConversationNotFound: there is none for this owner.
+        """
+        ...
+
+    async def hold(
+        self, conversation: str, id: str, document: bytes, *, owner: Asker = None
+    ) -> None:
+        """Keeps a pause of the conversation, in place of an earlier one: there is at most one.
+
+        A conversation that is not there raises ConversationNotFound.
+        """
+        ...
+
+    async def held(self, conversation: str, *, owner: Asker = None) -> Held | None:
+        """The pause of the conversation, or None. One that is not there yet has none."""
+        ...
+
+    async def release(self, conversation: str, id: str, *, owner: Asker = None) -> bool:
+        """Takes the pause of this id away. True for exactly one caller, in all processes together;
+        False where it is gone, or another one took its place."""
+        ...
+
+    async def fork(
+        self, conversation: str, new: str, *, at: int | None = None, owner: Asker = None
+    ) -> None:
+        """Makes the conversation `new`, for the same owner, of the entries up to position `at`.
+
+        Positions, turns, states and times of the entries stay. A fork of the whole conversation
+        (`at` None) carries its pause along, under the same id; both can be released. All of it
+        happens, or none. An id that exists raises ConfigError, a conversation that is not there
+        ConversationNotFound. Where a cut makes sense is the business of
+        `Timeline`.
+        """
+        ...
+
+    async def rollback(self, conversation: str, *, after: int, owner: Asker = None) -> None:
+        """Removes the entries behind position `after`, and the pause if there was one.
+
+        A conversation that is not there raises ConversationNotFound.
+        """
+        ...
+
+    async def prune(self, conversation: str, *, before: int, owner: Asker = None) -> None:
+        """Removes the entries at positions below `before`. Those that stay keep their positions.
+
+        A conversation that is not there raises ConversationNotFound.
         """
         ...
 

@@ -3,6 +3,7 @@
 import heapq
 import threading
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 
@@ -12,22 +13,40 @@ from retinue.messages import Message
 from retinue.messages.codec import decode
 from retinue.stores import rules
 from retinue.stores.alone import alone
-from retinue.stores.base import Asker, Entry, EntryState, Summary
+from retinue.stores.base import Asker, Entry, EntryState, Held, Summary
 
 
 class _Conversation:
-    """One log. The entry at index n has the position n + 1."""
+    """One log. `index` says where in `entries` a message stands."""
 
-    __slots__ = ("created", "entries", "index", "number", "owner", "question", "title", "updated")
+    __slots__ = (
+        "created", "entries", "forked_at", "held", "index", "last", "number", "owner", "parent",
+        "question", "title", "updated",
+    )  # fmt: skip
 
     def __init__(self, owner: str | None, number: int, now: float) -> None:
         self.owner = owner
         self.number = number
+        self.last = 0
+        self.held: Held | None = None
+        self.parent: str | None = None
+        self.forked_at: int | None = None
         self.created = self.updated = now
         self.title = ""
         self.question: int | None = None
         self.entries: list[Entry] = []
         self.index: dict[str, int] = {}
+
+    def keep(self, entries: list[Entry]) -> None:
+        """These entries are all that there is. Positions are not given out again."""
+        self.entries = entries
+        self.index = {entry.message.id: at for at, entry in enumerate(entries)}
+        if self.question is not None and self.question > (entries[-1].position if entries else 0):
+            self.title, self.question = "", None
+
+
+def _position(entry: Entry) -> int:
+    return entry.position
 
 
 class InMemory:
@@ -92,12 +111,13 @@ class InMemory:
         states: Mapping[str, EntryState],
         now: float,
     ) -> None:
-        if log.question is None and (asked := rules.first_question(messages, len(log.entries))):
+        if log.question is None and (asked := rules.first_question(messages, log.last)):
             log.title, log.question = asked
         for message in messages:
             log.index[message.id] = len(log.entries)
             state = states.get(message.id, "")
-            log.entries.append(Entry(len(log.entries) + 1, turn, message, state, now))
+            log.last += 1
+            log.entries.append(Entry(log.last, turn, message, state, now))
         log.updated = now
 
     async def revise(self, conversation: str, message: Message, *, owner: Asker = None) -> None:
@@ -111,7 +131,7 @@ class InMemory:
             if at is None:
                 raise rules.message_not_found(conversation, message.id)
             log.entries[at] = structs.replace(log.entries[at], message=stored)
-            if log.question == at + 1:
+            if log.question == log.entries[at].position:
                 log.title = rules.question_of(stored)
             log.updated = time.time()
 
@@ -130,7 +150,7 @@ class InMemory:
             log = self._find(conversation, owner)
             if log is None:
                 return []
-            end = max(0, min(rules.end_of(before) - 1, len(log.entries)))
+            end = bisect_left(log.entries, rules.end_of(before), key=_position)
             return log.entries[max(0, end - limit) : end]
 
     async def head(
@@ -164,7 +184,17 @@ class InMemory:
                 key=lambda item: (item[1].updated, item[1].number),
             )
             return [
-                Summary(name, log.owner, log.title, len(log.entries), log.created, log.updated)
+                Summary(
+                    name,
+                    log.owner,
+                    log.title,
+                    len(log.entries),
+                    log.created,
+                    log.updated,
+                    log.parent,
+                    log.forked_at,
+                    log.held is not None,
+                )
                 for name, log in last
             ]
 
@@ -174,6 +204,66 @@ class InMemory:
         with self._lock:
             self._existing(conversation, owner)
             del self._logs[conversation]
+
+    async def hold(
+        self, conversation: str, id: str, document: bytes, *, owner: Asker = None
+    ) -> None:
+        """See `Store.hold`."""
+        rules.check_address(conversation, owner)
+        rules.check_id("pause id", id)
+        with self._lock:
+            self._existing(conversation, owner).held = Held(id, bytes(document))
+
+    async def held(self, conversation: str, *, owner: Asker = None) -> Held | None:
+        """See `Store.held`."""
+        rules.check_address(conversation, owner)
+        with self._lock:
+            log = self._find(conversation, owner)
+            return log.held if log else None
+
+    async def release(self, conversation: str, id: str, *, owner: Asker = None) -> bool:
+        """See `Store.release`."""
+        rules.check_address(conversation, owner)
+        with self._lock:
+            log = self._existing(conversation, owner)
+            if log.held is None or log.held.id != id:
+                return False
+            log.held = None
+            return True
+
+    async def fork(
+        self, conversation: str, new: str, *, at: int | None = None, owner: Asker = None
+    ) -> None:
+        """See `Store.fork`."""
+        rules.check_address(conversation, owner)
+        rules.check_id("conversation id", new)
+        with self._lock:
+            log = self._existing(conversation, owner)
+            if new in self._logs:
+                raise rules.taken(new)
+            fork = self._begin(new, log.owner, time.time())
+            fork.title, fork.question = log.title, log.question
+            fork.last = min(rules.end_of(at), log.last)
+            fork.parent, fork.forked_at = conversation, fork.last
+            fork.held = log.held if at is None else None
+            fork.keep(log.entries[: bisect_right(log.entries, fork.last, key=_position)])
+
+    async def rollback(self, conversation: str, *, after: int, owner: Asker = None) -> None:
+        """See `Store.rollback`."""
+        rules.check_address(conversation, owner)
+        with self._lock:
+            log = self._existing(conversation, owner)
+            log.held = None
+            log.keep(log.entries[: bisect_right(log.entries, after, key=_position)])
+            log.updated = time.time()
+
+    async def prune(self, conversation: str, *, before: int, owner: Asker = None) -> None:
+        """See `Store.prune`."""
+        rules.check_address(conversation, owner)
+        with self._lock:
+            log = self._existing(conversation, owner)
+            log.keep(log.entries[bisect_left(log.entries, before, key=_position) :])
+            log.updated = time.time()
 
     def writing(self, conversation: str, *, wait: bool = True) -> AbstractAsyncContextManager[None]:
         """See `Store.writing`."""

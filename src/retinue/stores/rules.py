@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, get_args
 
 from retinue.errors import ConfigError, ConversationBusy, ConversationNotFound
-from retinue.messages import Message
+from retinue.messages import Message, new_id
 from retinue.messages.codec import encode
 from retinue.stores.base import EVERYONE, Asker, EntryState
 
 LONGEST_ID: Final = 1_000
 LONGEST_TITLE: Final = 80
+MOST_CONNECTIONS: Final = 1_000
 _FAR: Final = 2**62  # beyond every position, and within the integers of every database
 _STATES: Final = frozenset[str](get_args(EntryState))
 
@@ -69,6 +70,14 @@ def check_limit(limit: int | None) -> int:
     if limit < 0:
         raise ConfigError(f"limit={limit} is negative; give 0 or more, or None for all.")
     return min(limit, _FAR)
+
+
+def check_pool(pool: int) -> None:
+    """Refuses a number of connections that no store could keep."""
+    if type(pool) is not int or not 1 <= pool <= MOST_CONNECTIONS:
+        raise ConfigError(
+            f"pool={pool!r} makes no sense; give 1 to {MOST_CONNECTIONS:,} connections."
+        )
 
 
 def is_between(value: object, least: float, most: float) -> bool:
@@ -160,6 +169,18 @@ def message_not_found(conversation: str, message: str) -> ConversationNotFound:
     return ConversationNotFound(
         f"Conversation {quoted(conversation)} has no message {quoted(message)}; store it with"
         " append first."
+    )
+
+
+def fork_of(conversation: str) -> str:
+    """An id for a fork that nobody has named."""
+    return f"{conversation[: LONGEST_ID - 40]}~{new_id()}"
+
+
+def taken(conversation: str) -> ConfigError:
+    """A fork may not take the place of a conversation."""
+    return ConfigError(
+        f"There is a conversation {quoted(conversation)} already; give the fork another id."
     )
 
 

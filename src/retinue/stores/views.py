@@ -1,4 +1,5 @@
-"""What a log means for the next turn: what is sent of it, and what of an input it holds. No I/O."""
+"""What a log means for the next turn: what is sent of it, what of an input it holds, and where its
+turns begin and end. No I/O."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -31,6 +32,23 @@ def answered(entries: Sequence[Entry]) -> list[Message]:
         open_ = []
         sent.append(message)
     return sent
+
+
+def in_turns(entries: Sequence[Entry]) -> list[list[Entry]]:
+    """The entries in pieces, one a turn.
+
+    A question that was asked again, since nobody had answered it, is one turn with its answer,
+    though each has the id of the turn that wrote it.
+    """
+    pieces: list[list[Entry]] = []
+    for entry in entries:
+        last = pieces[-1] if pieces else []
+        asked_before = last and not _asks(entry.message) and all(_asks(e.message) for e in last)
+        if asked_before or (last and last[-1].turn == entry.turn):
+            last.append(entry)
+        else:
+            pieces.append([entry])
+    return pieces
 
 
 def resent(entries: Sequence[Entry], messages: Sequence[Message]) -> int:

@@ -34,6 +34,7 @@ from retinue.messages import (
     user,
 )
 from retinue.stores import EVERYONE, Entry, EntryState, Store
+from retinue.testing.timeline import TimelineContract
 from retinue.testing.writing import WritingContract
 
 IDS: Final = (
@@ -88,8 +89,9 @@ def everything() -> list[Message]:
 
 
 @pytest.mark.asyncio
-class StoreContract(WritingContract):
-    """The tests: those of `writing` are in `WritingContract`, all others here."""
+class StoreContract(WritingContract, TimelineContract):
+    """The tests: those of `writing` are in `WritingContract`, those of pauses, forks and cuts in
+    `TimelineContract`, all others here."""
 
     async def test_it_is_a_store(self, store: Store) -> None:
         assert isinstance(store, Store)

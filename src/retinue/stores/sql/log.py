@@ -8,7 +8,18 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Executable, Row, and_, bindparam, delete, insert, select, update
+from sqlalchemy import (
+    Connection,
+    Executable,
+    Row,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    insert,
+    select,
+    update,
+)
 
 from retinue.messages import Message
 from retinue.messages.codec import decode
@@ -17,6 +28,7 @@ from retinue.stores.base import EVERYONE, Asker, Entry, EntryState, Summary
 from retinue.stores.sql.tables import Sought, sought
 from retinue.stores.sql.tables import conversations as c
 from retinue.stores.sql.tables import entries as e
+from retinue.stores.sql.tables import pauses as p
 
 Forms = Mapping[str, tuple[Message, bytes]]
 """Messages and their stored forms, by id, in order."""
@@ -62,13 +74,24 @@ _entries = (
 _first = _entries.order_by(e.c.position)
 _last = _entries.where(e.c.position < bindparam("end")).order_by(e.c.position.desc())
 _listed = (
-    select(c.c.id, c.c.owner, c.c.title, c.c.messages, c.c.created, c.c.updated)
+    select(
+        c.c.id,
+        c.c.owner,
+        c.c.title,
+        c.c.messages,
+        c.c.created,
+        c.c.updated,
+        c.c.parent,
+        c.c.forked_at,
+        exists().where(p.c.conversation == c.c.key).label("paused"),
+    )
     .order_by(c.c.updated.desc(), c.c.key.desc())
     .limit(bindparam("most"))
 )
 _listed_of_one = _listed.where(sought(c.c.owner) == bindparam("whose", type_=Sought))
 _listed_of_none = _listed.where(sought(c.c.owner).is_(None))
 _remove_entries = delete(e).where(e.c.conversation == bindparam("of"))
+_remove_pause = delete(p).where(p.c.conversation == bindparam("of"))
 _remove = delete(c).where(c.c.key == bindparam("of"))
 
 
@@ -193,8 +216,24 @@ def conversations(connection: Connection, owner: Asker, limit: int) -> list[Summ
 def remove(connection: Connection, conversation: str, owner: Asker) -> None:
     """See `Store.delete`."""
     row = _existing(connection, _find_to_write, conversation, owner)
-    connection.execute(_remove_entries, {"of": row.key})
-    connection.execute(_remove, {"of": row.key})
+    for statement in (_remove_entries, _remove_pause, _remove):
+        connection.execute(statement, {"of": row.key})
+
+
+def key_of(connection: Connection, conversation: str, owner: Asker) -> int | None:
+    """The key of a conversation that this owner may see, or None."""
+    row = _look(connection, _find, conversation, owner)
+    return None if row is None else row.key
+
+
+def key_to_write(connection: Connection, conversation: str, owner: Asker) -> int:
+    """The key of a conversation that must be there, its row held until the transaction ends."""
+    return _existing(connection, _find_to_write, conversation, owner).key
+
+
+def is_taken(connection: Connection, conversation: str) -> bool:
+    """Whether the id is in use, by whomever."""
+    return connection.execute(_find, {"id": conversation}).first() is not None
 
 
 def _look(

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, insert, inspect, select
 from retinue.errors import MissingExtraError, StoreError
 from retinue.stores.sql.tables import VERSION_TABLE, metadata, versions
 
-VERSIONS: Final = ("0001",)
+VERSIONS: Final = ("0001", "0002")
 """All versions that this retinue knows, oldest first. The last is the one it works with."""
 
 MIGRATIONS: Final = "retinue.stores.sql:migrations"

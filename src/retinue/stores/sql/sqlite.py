@@ -1,6 +1,5 @@
 """SQLite: how its file is opened, what its errors mean, and how writers are kept apart."""
 
-import asyncio
 import os
 import sqlite3
 from collections.abc import AsyncGenerator
@@ -12,14 +11,13 @@ from retinue.errors import ConfigError, StoreError
 from retinue.stores import rules
 from retinue.stores.alone import alone
 from retinue.stores.filelock import FileLock
+from retinue.stores.polling import until_taken
 from retinue.stores.sql.store import SQLStore
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
 MEMORY: Final = ":memory:"
-_FIRST_PAUSE: Final = 0.005  # seconds between two looks at another process's lock; doubles
-_LONGEST_PAUSE: Final = 0.1
 
 _SENTENCES: Final = {
     sqlite3.SQLITE_BUSY: "{place} is locked by another process, and was so for {timeout:g} seconds;"
@@ -135,14 +133,13 @@ class SQLite(SQLStore):
         self._check_path()
         async with alone(place, conversation, wait=wait):
             lock = FileLock(f"{place}.lock", conversation)
+
+            async def take() -> bool:
+                return lock.take()
+
             lock.open()
             try:
-                pause = _FIRST_PAUSE
-                while not lock.take():
-                    if not wait:
-                        raise rules.busy(conversation)
-                    await asyncio.sleep(pause)
-                    pause = min(2 * pause, _LONGEST_PAUSE)
+                await until_taken(take, conversation, wait=wait)
                 yield
             finally:
                 lock.close()

@@ -10,7 +10,7 @@ from retinue.errors import MissingExtraError, StoreError
 from retinue.messages import Message
 from retinue.messages.codec import FormatError
 from retinue.stores import rules
-from retinue.stores.base import Asker, Entry, EntryState, Summary
+from retinue.stores.base import Asker, Entry, EntryState, Held, Summary
 from retinue.stores.sql.worker import Worker
 
 if TYPE_CHECKING:
@@ -159,6 +159,55 @@ class SQLStore(ABC):
         from retinue.stores.sql import log
 
         await self._write(log.remove, conversation, owner)
+
+    async def hold(
+        self, conversation: str, id: str, document: bytes, *, owner: Asker = None
+    ) -> None:
+        """See `Store.hold`."""
+        rules.check_address(conversation, owner)
+        rules.check_id("pause id", id)
+        from retinue.stores.sql import timeline
+
+        await self._write(timeline.hold, conversation, owner, id, document)
+
+    async def held(self, conversation: str, *, owner: Asker = None) -> Held | None:
+        """See `Store.held`."""
+        rules.check_address(conversation, owner)
+        from retinue.stores.sql import timeline
+
+        return await self._read(timeline.held, conversation, owner)
+
+    async def release(self, conversation: str, id: str, *, owner: Asker = None) -> bool:
+        """See `Store.release`."""
+        rules.check_address(conversation, owner)
+        from retinue.stores.sql import timeline
+
+        return await self._write(timeline.release, conversation, owner, id)
+
+    async def fork(
+        self, conversation: str, new: str, *, at: int | None = None, owner: Asker = None
+    ) -> None:
+        """See `Store.fork`."""
+        rules.check_address(conversation, owner)
+        rules.check_id("conversation id", new)
+        from retinue.stores.sql import timeline
+
+        end = None if at is None else rules.end_of(at)
+        await self._write(timeline.fork, conversation, owner, new, end)
+
+    async def rollback(self, conversation: str, *, after: int, owner: Asker = None) -> None:
+        """See `Store.rollback`."""
+        rules.check_address(conversation, owner)
+        from retinue.stores.sql import timeline
+
+        await self._write(timeline.rollback, conversation, owner, rules.end_of(after))
+
+    async def prune(self, conversation: str, *, before: int, owner: Asker = None) -> None:
+        """See `Store.prune`."""
+        rules.check_address(conversation, owner)
+        from retinue.stores.sql import timeline
+
+        await self._write(timeline.prune, conversation, owner, rules.end_of(before))
 
     def writing(self, conversation: str, *, wait: bool = True) -> AbstractAsyncContextManager[None]:
         """See `Store.writing`."""

@@ -109,6 +109,8 @@ conversations = Table(
     Column("last", BigInteger, nullable=False, comment="the highest position in use"),
     Column("created", Double, nullable=False),
     Column("updated", Double, nullable=False),
+    Column("parent", _Name, comment="the conversation that it was forked from"),
+    Column("forked_at", BigInteger, comment="the last position that it has from there"),
     Index("retinue_conversations_by_time", "updated", "key"),
 )
 
@@ -129,6 +131,20 @@ entries = Table(
     # As it was encoded: PostgreSQL's jsonb refuses an escaped NUL and changes numbers.
     Column("body", Text, nullable=False),
     PrimaryKeyConstraint("conversation", "position", name="retinue_entries_key"),
+)
+
+pauses = Table(
+    "retinue_pauses",
+    metadata,
+    Column(
+        "conversation",
+        _Key,
+        ForeignKey(conversations.c.key, name="retinue_pauses_conversation", ondelete="CASCADE"),
+        primary_key=True,
+        autoincrement=False,
+    ),
+    Column("id", _Name, nullable=False),
+    Column("document", LargeBinary, nullable=False),
 )
 
 # Indexes, not constraints: those of PostgreSQL are of columns only.

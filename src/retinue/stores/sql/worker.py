@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from retinue.errors import RetinueError, StoreError
-from retinue.stores.sql import forks
+from retinue.stores import forks
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

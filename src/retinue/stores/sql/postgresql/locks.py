@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from retinue.errors import StoreError
-from retinue.stores.sql import forks
+from retinue.stores import forks
 
 if TYPE_CHECKING:
     from retinue.stores.sql.postgresql.session import Session

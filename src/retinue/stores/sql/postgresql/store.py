@@ -1,6 +1,5 @@
 """PostgreSQL: how many connections it has, how its tables begin, and how writers are kept apart."""
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from retinue.errors import ConfigError, StoreError
 from retinue.stores import rules
 from retinue.stores.alone import alone
+from retinue.stores.polling import until_taken
 from retinue.stores.sql.postgresql import failures
 from retinue.stores.sql.postgresql.address import Address, parse
 from retinue.stores.sql.postgresql.locks import SessionLocks
@@ -18,9 +18,6 @@ from retinue.stores.sql.store import SQLStore
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
-_FIRST_PAUSE: Final = 0.005  # seconds between two tries for another process's lock; doubles
-_LONGEST_PAUSE: Final = 0.1
-_MOST_CONNECTIONS: Final = 1_000
 _SHORTEST: Final = 0.001  # seconds that a statement may take; PostgreSQL counts milliseconds
 _LONGEST: Final = 1_000_000.0  # seconds; it has 32 bits for them
 _MAKING_TABLES: Final = 0x726574696E7565  # "retinue"; an advisory lock of the database
@@ -60,10 +57,7 @@ class PostgreSQL(SQLStore):
     def __init__(
         self, url: str, *, schema: str | None = None, pool: int = 4, timeout: float = 30.0
     ) -> None:
-        if type(pool) is not int or not 1 <= pool <= _MOST_CONNECTIONS:
-            raise ConfigError(
-                f"pool={pool!r} makes no sense; give 1 to {_MOST_CONNECTIONS:,} connections."
-            )
+        rules.check_pool(pool)
         if not rules.is_between(timeout, _SHORTEST, _LONGEST):
             raise ConfigError(f"timeout={timeout!r} makes no sense; give seconds, more than 0.")
         self._address: Address = parse(url, schema, self.extra)
@@ -125,12 +119,7 @@ class PostgreSQL(SQLStore):
     async def _held(self, conversation: str, wait: bool) -> AsyncGenerator[None]:
         place = (self._address.server, self._address.database, self._address.schema)
         async with alone(place, conversation, wait=wait):
-            pause = _FIRST_PAUSE
-            while not await self._locks.take(conversation):
-                if not wait:
-                    raise rules.busy(conversation)
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE)
+            await until_taken(partial(self._locks.take, conversation), conversation, wait=wait)
             try:
                 yield
             except BaseException:
