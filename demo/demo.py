@@ -18,13 +18,15 @@ from typing import Annotated, Any
 from layers import show_layers
 from msgspec import Meta
 
-from retinue import Agent, ChatRequest, ChatResponse, Layer, Settings, events, tool
+from retinue import Agent, Approve, ChatRequest, ChatResponse, Layer, Settings, Turn, events, tool
 from retinue.advisors import Memory, UsageCollector
 from retinue.errors import OutputError, RetinueError
 from retinue.messages import Message
 from retinue.stores import SQLite
+from retinue.tools import PendingCall
 
 CONVERSATION = "demo"
+BOOKING = "booking"
 FIRST = "My dog is called Rex. Suggest a toy for Rex."
 SECOND = "What is my dog's name?"
 THIRD = "What is the name of my dog?"
@@ -43,6 +45,17 @@ def forecast(city: Name, days: int) -> str:
         days: How many days.
     """
     return f"{city}: rain on all {days} days."
+
+
+@tool(sensitive=True, return_direct=True)
+def book(city: Name, nights: int) -> str:
+    """Books a room in a hotel.
+
+    Args:
+        city: Name of the city.
+        nights: How many nights.
+    """
+    return f"Booked in {city}: {nights} nights."
 
 
 @dataclass
@@ -65,6 +78,7 @@ class Demo:
             "local",
             instructions="Be brief.",
             advisors=[self.usage, Memory(self.store), Layer("Witness", chat=self._witness)],
+            gate="sensitive",
             settings=CALM,
             name="demo",
         )
@@ -76,12 +90,17 @@ class Demo:
     async def ask(self, question: str, **options: Any) -> Any:
         """One turn, streamed to the screen."""
         print(f"you    {question}")
-        began = time.perf_counter()
         print("model  ", end="", flush=True)
-        turn = self.agent.stream(question, **options)
+        return await self.watch(self.agent.stream(question, **options))
+
+    async def watch(self, turn: Turn) -> Any:
+        """Shows a turn that was begun."""
+        began = time.perf_counter()
         async for event in turn:
             if isinstance(event, events.TextChunk):
                 print(event.text.replace("\n", " "), end="", flush=True)
+            elif isinstance(event, events.Paused):
+                print(*(f"wants {c.tool} with {c.arguments}" for c in event.pending), end="")
             elif isinstance(event, events.ToolStarted):
                 print(f"calls {event.name} with {dict(event.arguments or {})}")
             elif isinstance(event, events.ToolFinished):
@@ -112,7 +131,7 @@ class Demo:
 
 
 async def show_all(database: Path) -> int:
-    """The whole demo but the second process; gives the number of failed checks."""
+    """The whole demo but the later processes; gives the number of failed checks."""
     demo = Demo(database)
     title("The onion round the model")
     print(demo.agent.explain())
@@ -189,8 +208,53 @@ async def go_on(database: Path) -> int:
         [message.text for message in demo.sent[:-1]] == [entry.message.text for entry in before]
         and len(before) == 4,
     )
+    await show_pause(demo)
     await demo.close()
     return demo.failed
+
+
+async def show_pause(demo: Demo) -> None:
+    """A call that the model must make and a person must allow: the turn waits in the database."""
+    title("A call that a person must allow")
+    demo.agent = demo.agent.with_(tools=[book])
+    result = await demo.ask(
+        "Book a room in Lima for 30 nights.",
+        conversation=BOOKING,
+        settings=Settings(tool_choice="book", max_tokens=ROOMY.max_tokens),
+    )
+    print(f"       {result.status}: {result.reason}")
+    booked = [one for message in result.messages for one in message.tool_results]
+    demo.check(
+        "the turn waits for one answer, and nothing was booked",
+        len(result.pending) == 1 and not booked,
+    )
+    print("       The process ends here.")
+
+
+async def approve(database: Path) -> int:
+    """The third process: it finds the call and answers it; gives the number of failed checks."""
+    demo = Demo(database)
+    demo.agent = demo.agent.with_(tools=[book])
+    pending = await demo.agent.pending(BOOKING)
+    demo.check("it finds the call that waits", [call.tool for call in pending] == ["book"])
+    for call in pending:
+        await show_approval(demo, call)
+    await demo.close()
+    return demo.failed
+
+
+async def show_approval(demo: Demo, call: PendingCall) -> None:
+    """The call is approved with other arguments, and the turn goes on to its end."""
+    print(f"       {call.tool} with {call.arguments} waits ({call.kind}): {call.why}")
+    edited = {**(call.arguments or {}), "nights": 3}
+    print(f"you    Approved, with {edited}\nmodel  ", end="")
+    answers = {call.id: Approve(edited)}
+    result = await demo.watch(await demo.agent.stream_resume(BOOKING, answers))
+    demo.check(
+        "the turn completed, and what was approved is what ran",
+        result.status == "completed" and result.text == book(**edited),
+    )
+    demo.check("nothing waits any more", not await demo.agent.pending(BOOKING))
 
 
 def title(text: str) -> None:
@@ -199,15 +263,20 @@ def title(text: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the demo, or its second process; gives the exit code."""
-    if arguments[:1] == ["--go-on"]:
-        return min(asyncio.run(go_on(Path(arguments[1]))), 1)
+    """Runs the demo, or one of its later processes; gives the exit code."""
+    later = {"--go-on": go_on, "--approve": approve}
+    if arguments and arguments[0] in later:
+        return min(asyncio.run(later[arguments[0]](Path(arguments[1]))), 1)
     with tempfile.TemporaryDirectory() as folder:
         database = Path(folder) / "demo.db"
         failed = asyncio.run(show_all(database))
-        title("A new process, with the same database")
-        command = [sys.executable, __file__, "--go-on", str(database)]
-        failed += subprocess.run(command, check=False).returncode != 0
+        for what, option in (
+            ("A new process, with the same database", "--go-on"),
+            ("Another process, which finds what waits", "--approve"),
+        ):
+            title(what)
+            command = [sys.executable, __file__, option, str(database)]
+            failed += subprocess.run(command, check=False).returncode != 0
     title("Done" if not failed else "Something is wrong")
     print(
         "The model here has 135 million parameters. It can write sentences, fill in a form and"

@@ -31,7 +31,7 @@ def ends(status):
         return request.refuse("it is late", answer="Not now.").with_(status=status)
     return Agent(Scripted("x"), advisors=[Layer("doorman", turn=turn)])
 
-blocked, paused, limit = map(ends, ["blocked", "paused", "limit"])
+blocked, limit = map(ends, ["blocked", "limit"])
 failed = Agent(Scripted(ModelError("The wire is cut; mend it.")))
 unplanned = Agent(Scripted(ValueError("what")))
 """
@@ -86,7 +86,6 @@ def test_json_is_one_event_a_line_and_nothing_else(cli: Cli, agents: Agents) -> 
     ("name", "says"),
     [
         ("blocked", "Blocked by doorman: it is late"),
-        ("paused", "Paused: it is late"),
         ("limit", "Stopped: it is late"),
     ],
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from retinue import Output
+from retinue.chains import Output
 from tests.structure.sources import ROOT, SRC
 
 DEMO = ROOT / "demo" / "demo.py"
@@ -32,9 +32,19 @@ def run(program: Path) -> "subprocess.CompletedProcess[str]":
 def test_the_demo_shows_everything_and_every_check_holds() -> None:
     done = run(DEMO)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("\n✓") >= 11
+    assert done.stdout.count("\n✓") >= 14
     assert "NOT SO" not in done.stdout
     assert "135 million parameters" in done.stdout
+    scene = [
+        "paused: Waits for 1 answer: book (approval).",
+        "The process ends here.",
+        "waits (approval)",
+        ": 3 nights.",
+        "✓ the turn completed, and what was approved is what ran",
+    ]
+    places = [done.stdout.find(line) for line in scene]
+    assert -1 not in places
+    assert places == sorted(places)
 
 
 def test_what_the_model_fills_in_fits_into_its_answer_whatever_it_writes(
@@ -42,7 +52,8 @@ def test_what_the_model_fills_in_fits_into_its_answer_whatever_it_writes(
 ) -> None:
     monkeypatch.syspath_prepend(DEMO.parent)
     demo = runpy.run_path(str(DEMO))
-    for schema in (demo["forecast"].spec.parameters, Output.of(demo["Person"]).schema):
+    tools = (demo["forecast"], demo["book"])
+    for schema in (*(one.spec.parameters for one in tools), Output.of(demo["Person"]).schema):
         fields = schema["properties"].values()
         texts = [field["maxLength"] for field in fields if field["type"] == "string"]
         numbers = [field for field in fields if field["type"] == "integer"]

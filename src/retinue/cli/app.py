@@ -1,24 +1,44 @@
 """The commands of `retinue` and their options. What they do stands in rooms of their own."""
 
 import asyncio
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from retinue.cli import conversations, gateways
+from retinue.cli import archive, gateways
+from retinue.cli.answers import Given, resume_command
 from retinue.cli.capabilities import show_capabilities
 from retinue.cli.chat import converse
 from retinue.cli.exits import told
 from retinue.cli.keeping import with_memory
 from retinue.cli.once import ask_once, question_of
+from retinue.cli.options import (
+    All,
+    Approve,
+    Args,
+    Conversation,
+    Database,
+    Debug,
+    Events,
+    Id,
+    Json,
+    Model,
+    Owner,
+    Proceed,
+    Reject,
+    Reply,
+    Retry,
+    Target,
+    Thinking,
+)
 from retinue.cli.picture import print_onion
-from retinue.cli.plain import print_json
+from retinue.cli.plain import JsonLines, print_json
+from retinue.cli.replaying import show_replay
+from retinue.cli.resuming import go_on
 from retinue.cli.session import Session
 from retinue.cli.target import agent_of
 from retinue.errors import ConfigError
-from retinue.stores import EVERYONE
 from retinue.version import __version__
 
 app = typer.Typer(
@@ -28,38 +48,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done, 1 the turn failed, 2 wrong usage or configuration,"
-    " 3 stopped by a limit, a block or a pause, 130 interrupted.",
+    " 3 stopped by a limit or a block, 4 waiting for answers, 130 interrupted.",
 )
-log = typer.Typer(
-    help="List, show and remove conversations.", no_args_is_help=True, rich_markup_mode=None
-)
-app.add_typer(log, name="conversations")
-
-Target = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="TARGET",
-        help="An agent as module:agent (or module:function), or a model as provider:model."
-        " By default the embedded model.",
-        show_default=False,
-    ),
-]
-Conversation = Annotated[
-    str | None,
-    typer.Option(help="The id of the conversation to go on with.", show_default=False),
-]
-Database = Annotated[
-    Path | None,
-    typer.Option(
-        help="The SQLite file of the conversations. By default RETINUE_DATABASE, or a file in"
-        " your data folder.",
-        show_default=False,
-    ),
-]
-Owner = Annotated[str | None, typer.Option(help="Whose conversation it is.", show_default=False)]
-Thinking = Annotated[bool, typer.Option("--thinking", help="Show the model's reasoning.")]
-Json = Annotated[bool, typer.Option("--json", help="Write JSON, one object a line.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+app.add_typer(archive.app, name="conversations")
 
 
 def _print_version(asked: bool) -> None:
@@ -93,12 +84,13 @@ def chat(
     """Chat with an agent or a model, in a terminal or with one question a line from a pipe.
 
     The conversation is kept, unless the agent has a memory of its own. Ctrl-C cancels the answer;
-    at the prompt, Ctrl-D leaves. /help lists what else can be said.
+    at the prompt, Ctrl-D leaves. /help lists what else can be said. Calls that wait for answers
+    are asked about; in a pipe, the next lines are the answers.
     """
     with told(debug):
         if no_memory and database is not None:
             raise ConfigError("--no-memory keeps nothing, so --database has no use; drop one.")
-        agent = with_memory(agent_of(target), file=database, on_disk=not no_memory)
+        agent = with_memory(agent_of(target), database=database, on_disk=not no_memory)
         with Session(agent, conversation=conversation, owner=owner, thinking=thinking) as session:
             code = converse(session, keep=not no_memory, debug=debug)
         raise typer.Exit(code)
@@ -110,26 +102,18 @@ def run(
     agent: Annotated[
         str | None, typer.Option(help="An agent, as module:agent.", show_default=False)
     ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="A model, as provider:model; with --agent, instead of the agent's own.",
-            show_default=False,
-        ),
-    ] = None,
+    model: Model = None,
     conversation: Conversation = None,
     database: Database = None,
     owner: Owner = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Write the events of the turn, one JSON object a line.")
-    ] = False,
+    as_json: Events = False,
     thinking: Thinking = False,
     debug: Debug = False,
 ) -> None:
     """Ask one question and print the answer.
 
     The answer goes to standard output, all else to standard error. The turn is kept where
-    --conversation names a conversation.
+    --conversation names a conversation; one that pauses says how to go on with it.
     """
     with told(debug):
         if database is not None and conversation is None:
@@ -140,7 +124,7 @@ def run(
         if agent is not None and model is not None:
             chosen = chosen.with_(model=model)
         if conversation is not None:
-            chosen = with_memory(chosen, file=database)
+            chosen = with_memory(chosen, database=database)
         turn = ask_once(
             chosen,
             question_of(question),
@@ -148,8 +132,95 @@ def run(
             owner=owner,
             as_json=as_json,
             thinking=thinking,
+            resume=resume_command(
+                conversation or "",
+                target=agent or model,
+                model=model if agent else None,
+                database=database,
+                owner=owner,
+            ),
         )
         raise typer.Exit(asyncio.run(turn))
+
+
+@app.command()
+def resume(
+    conversation: Id,
+    target: Target = None,
+    model: Model = None,
+    approve: Approve = None,
+    args: Args = None,
+    reject: Reject = None,
+    reply: Reply = None,
+    retry: Retry = None,
+    proceed: Proceed = None,
+    every: All = False,
+    database: Database = None,
+    owner: Owner = None,
+    as_json: Events = False,
+    thinking: Thinking = False,
+    debug: Debug = False,
+) -> None:
+    """Go on with a turn that waits for answers.
+
+    Calls that are not answered wait on. Without any answer it asks at a terminal, and lists what
+    waits in a pipe. Options may be repeated.
+    """
+    with told(debug):
+        agent = agent_of(target)
+        agent = with_memory(agent.with_(model=model) if model else agent, database=database)
+        given = Given(
+            approve or (), args or (), reject or (), reply or (), retry or (), proceed or (), every
+        )
+        view = JsonLines() if as_json else None
+        command = resume_command(
+            conversation, target=target, model=model, database=database, owner=owner
+        )
+        with Session(
+            agent, conversation=conversation, owner=owner, thinking=thinking, view=view
+        ) as session:
+            code = go_on(session, given, as_json=as_json, command=command)
+        raise typer.Exit(code)
+
+
+@app.command()
+def replay(
+    conversation: Id,
+    turn: Annotated[
+        str | None,
+        typer.Option(help="The turn, by its id or its number; the last one by default."),
+    ] = None,
+    advisors: Annotated[
+        str | None,
+        typer.Option(
+            help="What has changed: an agent as module:agent, or advisors as module:name.",
+            show_default=False,
+        ),
+    ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            help="The agent that it is compared with, as module:agent. By default the changed one"
+            " without its advisors.",
+            show_default=False,
+        ),
+    ] = None,
+    database: Database = None,
+    owner: Owner = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Run a recorded turn again with the recorded answers, and show what changed advisors change.
+
+    No model is asked, no tool runs, and nothing is written to the store; advisors do run. What was
+    sent is not in the log, so the turn is run twice, on the base and on what has changed.
+    """
+    with told(debug):
+        asyncio.run(
+            show_replay(
+                database, conversation, turn, owner, base=base, advisors=advisors, as_json=as_json
+            )
+        )
 
 
 @app.command()
@@ -183,45 +254,3 @@ def models(
             gateways.list_places(as_json=as_json)
         else:
             show_capabilities(model, as_json=as_json)
-
-
-@log.command("list")
-def list_conversations(
-    database: Database = None,
-    owner: Owner = None,
-    everyone: Annotated[bool, typer.Option("--everyone", help="Those of all owners.")] = False,
-    limit: Annotated[int, typer.Option(help="How many, the latest first.", min=1)] = 100,
-    as_json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """List conversations, the one written last first."""
-    with told(debug):
-        if everyone and owner is not None:
-            raise ConfigError("--everyone lists all owners, so --owner has no use; drop one.")
-        asked = EVERYONE if everyone else owner
-        asyncio.run(conversations.list_all(database, asked, limit, as_json=as_json))
-
-
-@log.command()
-def show(
-    conversation: Annotated[str, typer.Argument(help="Its id.")],
-    database: Database = None,
-    owner: Owner = None,
-    as_json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Show what was said in a conversation."""
-    with told(debug):
-        asyncio.run(conversations.show(database, conversation, owner, as_json=as_json))
-
-
-@log.command()
-def rm(
-    ids: Annotated[list[str], typer.Argument(metavar="CONVERSATION...", help="The ids.")],
-    database: Database = None,
-    owner: Owner = None,
-    debug: Debug = False,
-) -> None:
-    """Remove conversations for good."""
-    with told(debug):
-        asyncio.run(conversations.remove(database, ids, owner))

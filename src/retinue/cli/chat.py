@@ -1,20 +1,23 @@
 """`retinue chat`: one question after another, from a terminal or a pipe."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from rich.text import Text
 
 from retinue.cli import reader
+from retinue.cli.asking import settle
 from retinue.cli.commands import COMMANDS, obey
-from retinue.cli.exits import DONE, FAILED, tell
+from retinue.cli.exits import DONE, FAILED, WAITS, tell
 from retinue.cli.keeping import store_of
-from retinue.cli.session import Session
+from retinue.cli.session import Prompt, Session
 from retinue.cli.wording import count_words, safe
 
 
 def converse(session: Session, *, keep: bool, debug: bool) -> int:
     """Chats until there are no more questions.
+
+    Where a turn waits for answers, now or from an earlier chat, the next lines are the answers.
 
     Args:
         session: the chat.
@@ -32,8 +35,11 @@ def converse(session: Session, *, keep: bool, debug: bool) -> int:
     if not (sys.stdin.isatty() and session.console.is_terminal):
         if store_of(session.agent) is not None:
             session.entries()  # a database that cannot be read is told before the first question
-        codes = [code for code in _answers(session, reader.lines(), debug) if code != DONE]
+        lines = reader.lines()
+        session.prompt = _piped(lines)
+        codes = [code for code in _answers(session, lines, debug) if code != DONE]
         return codes[0] if codes else DONE
+    session.prompt = reader.answer
     _greet(session)
     for _ in _answers(session, reader.typed(COMMANDS, keep=keep), debug):
         pass
@@ -42,21 +48,44 @@ def converse(session: Session, *, keep: bool, debug: bool) -> int:
 
 
 def _answers(session: Session, questions: Iterable[str], debug: bool) -> Iterable[int]:
+    yield _answer(session, None, debug)
     for question in questions:
         yield _answer(session, question, debug)
         if session.over:
             return
 
 
-def _answer(session: Session, question: str, debug: bool) -> int:
+def _answer(session: Session, question: str | None, debug: bool) -> int:
+    """Answers one line; None stands for the start, where an earlier turn may wait."""
     try:
-        if not question.startswith("/"):
-            return session.ask(question.strip())
-        obey(session, question)
+        if question is None:
+            return _offer(session)
+        if question.startswith("/"):
+            return obey(session, question)
+        code = session.ask(question.strip())
+        return settle(session) if code == WAITS else code
     except Exception as error:
         tell(error, debug=debug)
         return FAILED
-    return DONE
+
+
+def _offer(session: Session) -> int:
+    """An earlier chat may have left calls waiting."""
+    waiting = session.pending()
+    if not waiting:
+        return DONE
+    session.tell(f"A turn of this conversation waits for {count_words(len(waiting), 'answer')}.")
+    return settle(session)
+
+
+def _piped(lines: Iterator[str]) -> Prompt:
+    def prompt(text: str, default: str) -> str:
+        line = next(lines, None)
+        if line is None:
+            raise EOFError
+        return line
+
+    return prompt
 
 
 def _greet(session: Session) -> None:

@@ -7,6 +7,8 @@ from typing import Final
 from msgspec import Struct
 from rich.text import Text
 
+from retinue.cli.asking import settle
+from retinue.cli.exits import DONE
 from retinue.cli.picture import print_onion
 from retinue.cli.session import Session
 from retinue.cli.transcript import print_transcript
@@ -19,11 +21,11 @@ class Command(Struct, frozen=True):
 
     usage: str
     does: str
-    run: Callable[[Session, str], None]
+    run: Callable[[Session, str], int | None]
 
 
-def obey(session: Session, line: str) -> None:
-    """Does what the line says.
+def obey(session: Session, line: str) -> int:
+    """Does what the line says; gives the exit code that fits what came of it.
 
     Raises:
         ConfigError: there is no such command.
@@ -36,7 +38,7 @@ def obey(session: Session, line: str) -> None:
             f"There is no command {cut(word, 40)}; there are {', '.join(COMMANDS)}. To ask a"
             " question that begins with a slash, put a space before it."
         )
-    command.run(session, argument.strip())
+    return command.run(session, argument.strip()) or DONE
 
 
 def _help(session: Session, _: str) -> None:
@@ -71,6 +73,13 @@ def _model(session: Session, name: str) -> None:
     _say(session, f"The model is {model.provider}:{model.name}.")
 
 
+def _resume(session: Session, _: str) -> int:
+    if not session.pending():
+        _say(session, "No call waits for an answer.")
+        return DONE
+    return settle(session)
+
+
 def _quit(session: Session, _: str) -> None:
     session.over = True
 
@@ -86,6 +95,7 @@ COMMANDS: Final[Mapping[str, Command]] = MappingProxyType(
         "/explain": Command("/explain", "the layers round the model, as a picture", _explain),
         "/history": Command("/history", "what has been said so far", _history),
         "/model": Command("/model [provider:model]", "which model answers, or another", _model),
+        "/resume": Command("/resume", "answer the calls that wait", _resume),
         "/quit": Command("/quit", "leave; so does Ctrl-D", _quit),
     }
 )

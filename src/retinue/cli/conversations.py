@@ -6,26 +6,27 @@ from pathlib import Path
 
 from rich.console import Console
 
+from retinue.chains.snapshot import Snapshot
 from retinue.cli import places
+from retinue.cli.answers import pending_lines
 from retinue.cli.keeping import opened
 from retinue.cli.plain import print_json
 from retinue.cli.rows import print_rows
 from retinue.cli.transcript import print_transcript
 from retinue.errors import ConfigError
-from retinue.stores import Asker, SQLite, Summary
+from retinue.stores import Asker, Store, Summary
 from retinue.stores.rules import not_found
 
 
-async def list_all(file: Path | None, owner: Asker, limit: int, *, as_json: bool) -> None:
+async def list_all(database: str | None, owner: Asker, limit: int, *, as_json: bool) -> None:
     """Prints the owner's conversations, the one written last first.
 
     Raises:
         ConfigError: the database that was named is not there.
     """
     found: Sequence[Summary] = ()
-    path = places.database(file)
-    if path.exists() or path != places.own_database():
-        async with _Opened(file) as store:
+    if not nothing_kept(database):
+        async with Opened(database) as store:
             found = await store.conversations(owner=owner, limit=limit)
     if as_json:
         for summary in found:
@@ -33,22 +34,33 @@ async def list_all(file: Path | None, owner: Asker, limit: int, *, as_json: bool
         return
     if found:
         print_rows(
-            ("id", "last written", "owner", "messages", "first question"),
+            ("id", "last written", "owner", "state", "messages", "first question"),
             [
-                (one.id, _when(one.updated), one.owner or "", f"{one.messages:,}", one.title)
+                (
+                    one.id,
+                    _when(one.updated),
+                    one.owner or "",
+                    "paused" if one.paused else "",
+                    f"{one.messages:,}",
+                    one.title,
+                )
                 for one in found
             ],
         )
 
 
-async def show(file: Path | None, conversation: str, owner: str | None, *, as_json: bool) -> None:
-    """Prints the log of a conversation, the oldest message first.
+async def show(
+    database: str | None, conversation: str, owner: str | None, *, as_json: bool
+) -> None:
+    """Prints the log of a conversation, the oldest message first, and then what it waits for.
 
     Raises:
         ConversationNotFound: there is none for this owner.
+        SnapshotError: a later version of retinue has paused it; what was said is printed.
     """
-    async with _Opened(file) as store:
+    async with Opened(database) as store:
         entries = await store.tail(conversation, owner=owner)
+        held = await store.held(conversation, owner=owner)
     if not entries:
         raise not_found(conversation)
     if as_json:
@@ -56,33 +68,45 @@ async def show(file: Path | None, conversation: str, owner: str | None, *, as_js
             print_json(entry)
     else:
         print_transcript(Console(), entries)
+    if held is not None:
+        pending = Snapshot.load(held.document).pending
+        if as_json:
+            print_json({"pause": held.id, "pending": pending})
+        else:
+            print("\n".join(pending_lines(pending)))
 
 
-async def remove(file: Path | None, conversations: Sequence[str], owner: str | None) -> None:
+async def remove(database: str | None, conversations: Sequence[str], owner: str | None) -> None:
     """Removes conversations for good.
 
     Raises:
         ConversationBusy: a turn is writing one of them just now.
         ConversationNotFound: one is not there for this owner; those before it are gone.
     """
-    async with _Opened(file) as store:
+    async with Opened(database) as store:
         for conversation in conversations:
             async with store.writing(conversation, wait=False):
                 await store.delete(conversation, owner=owner)
 
 
-class _Opened:
-    """The store for a while. It is not made by looking into it."""
+def nothing_kept(database: str | None) -> bool:
+    """Whether no other database is named and the user's own is not there, as before any chat."""
+    own = places.own_database()
+    return places.database(database) == own and not own.exists()
 
-    def __init__(self, file: Path | None) -> None:
-        path = places.database(file)
-        if not path.exists():
+
+class Opened:
+    """The store of a command, for a while. It is not made by looking into it."""
+
+    def __init__(self, database: str | None) -> None:
+        place = places.database(database)
+        if isinstance(place, Path) and not place.exists():
             raise ConfigError(
-                f"There is no database {path}; name one with --database, or chat first."
+                f"There is no database {place}; name one with --database, or chat first."
             )
-        self._store = opened(file)
+        self._store = opened(database)
 
-    async def __aenter__(self) -> SQLite:
+    async def __aenter__(self) -> Store:
         return self._store
 
     async def __aexit__(self, *_: object) -> None:

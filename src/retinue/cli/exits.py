@@ -3,8 +3,9 @@
     0    done
     1    the turn failed, or the store did
     2    wrong usage or configuration; nothing was done
-    3    the turn was stopped: a limit, a block, a pause
-    130  interrupted by Ctrl-C
+    3    the turn was stopped: a limit, a block
+    4    the turn waits for answers; `retinue resume` goes on with it
+    130  interrupted by Ctrl-C, or not confirmed
 
 With `--debug` the traceback is shown too; the codes are the same.
 """
@@ -25,6 +26,7 @@ DONE: Final = 0
 FAILED: Final = 1
 USAGE: Final = 2
 STOPPED: Final = 3
+WAITS: Final = 4
 INTERRUPTED: Final = 130
 
 _OF_STATUS: Final[dict[Status, int]] = {
@@ -32,7 +34,7 @@ _OF_STATUS: Final[dict[Status, int]] = {
     "failed": FAILED,
     "limit": STOPPED,
     "blocked": STOPPED,
-    "paused": STOPPED,
+    "paused": WAITS,
     "cancelled": INTERRUPTED,
 }
 
@@ -47,13 +49,13 @@ def told(debug: bool) -> Generator[None]:
     """Inside, an error ends the command with a sentence and its exit code.
 
     Raises:
-        typer.Exit: there was an error, or Ctrl-C.
+        typer.Exit: there was an error, or Ctrl-C, also in place of a "yes".
     """
     try:
         yield
     except (typer.Exit, BrokenPipeError):  # a reader that left, as `head` does, is typer's to end
         raise
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         raise typer.Exit(INTERRUPTED) from None
     except Exception as error:
         tell(error, debug=debug)

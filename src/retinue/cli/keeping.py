@@ -7,7 +7,7 @@ from retinue.advisors import Memory
 from retinue.agent import Agent
 from retinue.cli import places
 from retinue.errors import ConfigError, MissingExtraError
-from retinue.stores import InMemory, SQLite, Store
+from retinue.stores import InMemory, PostgreSQL, Redis, SQLite, Store
 
 _OWN: Final = (
     "The agent {name!r} keeps its conversations itself, so {option} would change nothing; leave it"
@@ -15,28 +15,30 @@ _OWN: Final = (
 )
 
 
-def with_memory(agent: Agent, *, file: Path | None, on_disk: bool = True) -> Agent:
+def with_memory(agent: Agent, *, database: str | None, on_disk: bool = True) -> Agent:
     """The agent with a memory. One that it has already stays; else it gets one, outermost.
 
     Args:
         agent: the agent.
-        file: the SQLite file that was named, or None for the user's own.
+        database: the file or the URL that was named, or None for the user's own file.
         on_disk: whether the conversation shall outlive the process.
 
     Raises:
         ConfigError: the agent has a memory and another was asked for.
         MissingExtraError: the packages for SQLite are not installed.
     """
-    if any("memory" in getattr(advisor, "traits", ()) for advisor in agent.advisors):
-        if file is not None or not on_disk:
-            option = "--no-memory" if file is None else "--database"
+    if any(map(is_memory, agent.advisors)):
+        if database is not None or not on_disk:
+            option = "--no-memory" if database is None else "--database"
             raise ConfigError(_OWN.format(name=agent.name, option=option))
         return agent
-    if on_disk:
-        store: Store = opened(file)
-    else:
-        store = InMemory()
+    store = opened(database) if on_disk else InMemory()
     return agent.with_(advisors=[Memory(store), *agent.advisors])
+
+
+def is_memory(advisor: object) -> bool:
+    """Whether an advisor keeps conversations, in our way or in one of its own."""
+    return "memory" in getattr(advisor, "traits", ())
 
 
 def store_of(agent: Agent) -> Store | None:
@@ -52,17 +54,29 @@ async def let_go(agent: Agent) -> None:
         await store.close()
 
 
-def opened(file: Path | None) -> SQLite:
-    """The conversations in a SQLite file; nothing is read yet. The user's own folder is made.
+def opened(database: str | None) -> Store:
+    """The store of the conversations; nothing is read yet. The user's own folder is made.
 
     Raises:
-        ConfigError: the folder cannot be made.
-        MissingExtraError: the packages for SQLite are not installed.
+        ConfigError: the folder cannot be made, or the URL is none of a store.
+        MissingExtraError: the packages for the store are not installed.
     """
-    path = places.database(file)
-    if path.parent == places.data_folder():
+    place = places.database(database)
+    if isinstance(place, Path) and place.parent == places.data_folder():
         places.made_data_folder()
     try:
-        return SQLite(path)
+        return SQLite(place) if isinstance(place, Path) else _on_a_server(place)
     except MissingExtraError as error:
         raise MissingExtraError(f"{error} Or chat with --no-memory.") from error
+
+
+def _on_a_server(url: str) -> Store:
+    scheme = url.partition("://")[0]
+    if scheme in ("postgresql", "postgres"):
+        return PostgreSQL(url)
+    if scheme in ("redis", "rediss", "unix"):
+        return Redis(url)
+    raise ConfigError(
+        "The URL of the database is none of a store; give postgresql://…, redis://…, rediss://…,"
+        " unix://…, or the name of a SQLite file."
+    )

@@ -53,6 +53,36 @@ def typed(commands: Iterable[str], *, keep: bool) -> Iterator[str]:
             yield text.rstrip()
 
 
+class NotNow(Exception):
+    """Whoever was asked pressed Ctrl-C in place of an answer."""
+
+
+def answer(prompt: str, default: str) -> str:
+    """One answer that is typed; it is not remembered.
+
+    Args:
+        prompt: what stands before it.
+        default: what stands there already, to be edited; Alt-Enter makes new lines in it.
+
+    Raises:
+        EOFError: Ctrl-D.
+        NotNow: Ctrl-C.
+    """
+    from prompt_toolkit import PromptSession
+
+    session: PromptSession[str] = PromptSession(
+        prompt,
+        multiline=True,
+        prompt_continuation=" " * len(prompt),
+        key_bindings=_keys(),
+        reserve_space_for_menu=0,
+    )
+    try:
+        return session.prompt(default=default)
+    except KeyboardInterrupt:
+        raise NotNow from None
+
+
 def _prompt(commands: Iterable[str], keep: bool) -> "PromptSession[str]":
     from prompt_toolkit import PromptSession
     from prompt_toolkit.completion import WordCompleter

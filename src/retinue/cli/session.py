@@ -5,19 +5,27 @@ The loop runs while a turn does, and stands still while somebody types.
 
 import asyncio
 import secrets
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from rich.console import Console
+from rich.text import Text
 
 from retinue.agent import Agent
+from retinue.chains import TurnResponse
 from retinue.cli.exits import code_of
 from retinue.cli.keeping import let_go, store_of
 from retinue.cli.plain import Plain
 from retinue.cli.screen import Screen
-from retinue.cli.turns import View, run_turn
+from retinue.cli.turns import View, run_turn, show_turn
+from retinue.cli.wording import safe
 from retinue.errors import ConfigError
 from retinue.stores import Entry
+from retinue.tools import Answer, PendingCall
+
+Prompt = Callable[[str, str], str]
+"""Asks for one answer: the prompt, and what stands there already. EOFError: none will come."""
 
 
 class Session:
@@ -28,10 +36,12 @@ class Session:
         conversation: the id to go on with, or None for a new one.
         owner: whose conversation it is.
         thinking: whether reasoning is shown.
+        view: what shows the turns; by default one that fits the console.
 
     Attributes:
         console: the terminal or pipe that answers go to.
         over: whether the user has asked to leave.
+        prompt: how whoever chats is asked about calls that wait; nobody is, at first.
     """
 
     def __init__(
@@ -41,13 +51,15 @@ class Session:
         conversation: str | None = None,
         owner: str | None = None,
         thinking: bool = False,
+        view: View | None = None,
     ) -> None:
         self.agent = agent
         self.conversation = _new_id() if conversation is None else conversation
         self.console = Console()
         self.over = False
+        self.prompt: Prompt = _nobody
         self._owner = owner
-        self._view = view_on(self.console, thinking=thinking)
+        self._view = view_on(self.console, thinking=thinking) if view is None else view
         self._runner = asyncio.Runner()
 
     def __enter__(self) -> "Session":
@@ -71,6 +83,40 @@ class Session:
             owner=self._owner,
         )
         return code_of(self._runner.run(turn).status)
+
+    def pending(self) -> tuple[PendingCall, ...]:
+        """The calls that a paused turn of the conversation waits for.
+
+        Raises:
+            SnapshotError: a later version of retinue has paused it.
+            StoreError: the store cannot read it, or it belongs to somebody else.
+        """
+        try:
+            return self._runner.run(self.agent.pending(self.conversation, owner=self._owner))
+        except ConfigError:
+            return ()  # its memory keeps no turns that wait
+
+    def resume(self, answers: Mapping[str, Answer]) -> int:
+        """Goes on with the paused turn and shows it; gives the exit code as `ask` does.
+
+        Raises:
+            ConfigError: an answer fits no call that waits; nothing was done.
+            PauseNotFound: nothing waits any more.
+            Exception: what made the turn fail.
+        """
+
+        async def turn() -> TurnResponse:
+            begun = await self.agent.stream_resume(self.conversation, answers, owner=self._owner)
+            return await show_turn(begun, self._view)
+
+        return code_of(self._runner.run(turn()).status)
+
+    def tell(self, text: str) -> None:
+        """Says something that is no answer: on the terminal, or on standard error."""
+        if self.console.is_terminal:
+            self.console.print(Text(safe(text)), highlight=False, soft_wrap=True)
+        else:
+            print(safe(text), file=sys.stderr, flush=True)
 
     def entries(self) -> Sequence[Entry]:
         """The log of the conversation so far.
@@ -106,6 +152,10 @@ class Session:
 def view_on(console: Console, *, thinking: bool) -> View:
     """The view for a terminal, or for a pipe if the console is none."""
     return Screen(console, thinking=thinking) if console.is_terminal else Plain(thinking=thinking)
+
+
+def _nobody(prompt: str, default: str) -> str:
+    raise EOFError
 
 
 def _new_id() -> str:

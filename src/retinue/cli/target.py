@@ -8,12 +8,14 @@ arguments and returns an agent.
 import importlib
 import inspect
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from retinue.agent import Agent
+from retinue.chains import hooks_of
 from retinue.errors import ConfigError, MissingExtraError, RetinueError, UnknownModelError
 from retinue.models.gateways import ALIASES, GATEWAYS
 from retinue.models.resolve import ANTHROPIC, LOCAL, RESPONSES, resolve
@@ -42,6 +44,31 @@ def agent_of(target: str | None) -> Agent:
     if not there:
         raise _no_such_target(target, head, name)
     return _agent_in(target, _imported(head), name)
+
+
+def onion_of(target: str) -> Agent | tuple[object, ...]:
+    """The agent, or the advisors alone, that a `module:name` names; a function gives one of them.
+
+    Raises:
+        ConfigError: the target names nothing, or neither.
+    """
+    head, _, name = target.strip().partition(":")
+    _see_current_folder()
+    if not name or not _is_module(head):
+        raise ConfigError(
+            f"{target!r} names no agent and no advisors; give module:agent, or module:name of a"
+            " list of advisors."
+        )
+    found = _object_in(_imported(head), name)
+    if not isinstance(found, Agent) and not hooks_of(found) and callable(found):
+        found = _called(target, found)
+    if isinstance(found, Agent):
+        return found
+    if isinstance(found, list | tuple):
+        return tuple(cast("Sequence[object]", found))
+    if hooks_of(found):
+        return (found,)
+    raise ConfigError(f"{target!r} is {_kind(found)}; name an Agent, an advisor or a list of them.")
 
 
 def _default() -> Agent:
@@ -96,7 +123,7 @@ def _imported(name: str) -> ModuleType:
         ) from error
 
 
-def _agent_in(target: str, module: ModuleType, name: str) -> Agent:
+def _object_in(module: ModuleType, name: str) -> Any:
     found: Any = module
     for part in name.split("."):
         if not hasattr(found, part):
@@ -104,16 +131,27 @@ def _agent_in(target: str, module: ModuleType, name: str) -> Agent:
             there = f"its agents are {', '.join(agents)}" if agents else "it holds no agent"
             raise ConfigError(f"The module {module.__name__!r} has no {name!r}; {there}.")
         found = getattr(found, part)
+    return found
+
+
+def _agent_in(target: str, module: ModuleType, name: str) -> Agent:
+    found = _object_in(module, name)
     if isinstance(found, Agent):
         return found
     if not callable(found):
         raise ConfigError(
             f"{target!r} is {_kind(found)}; name an Agent, or a function that returns one."
         )
-    return _made(target, found)
+    made = _called(target, found)
+    if isinstance(made, Agent):
+        return made
+    if inspect.iscoroutine(made):
+        made.close()
+        raise ConfigError(f"{target!r} is async; name a plain function that returns an Agent.")
+    raise ConfigError(f"{target!r} returned {_kind(made)}; it must return an Agent.")
 
 
-def _made(target: str, factory: Any) -> Agent:
+def _called(target: str, factory: Any) -> Any:
     try:
         inspect.signature(factory).bind()
     except (TypeError, ValueError):
@@ -122,19 +160,13 @@ def _made(target: str, factory: Any) -> Agent:
             " arguments that returns one."
         ) from None
     try:
-        made = factory()
+        return factory()
     except RetinueError:
         raise
     except Exception as error:
         raise ConfigError(
             f"{target!r} made no agent: {type(error).__name__}: {error} (--debug shows where)."
         ) from error
-    if isinstance(made, Agent):
-        return made
-    if inspect.iscoroutine(made):
-        made.close()
-        raise ConfigError(f"{target!r} is async; name a plain function that returns an Agent.")
-    raise ConfigError(f"{target!r} returned {_kind(made)}; it must return an Agent.")
 
 
 def _kind(value: object) -> str:

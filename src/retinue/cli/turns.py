@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Final, Protocol
 
-from retinue.agent import Agent
+from retinue.agent import Agent, Turn
 from retinue.chains import TurnResponse
 from retinue.chains.events import Event, TurnEnded
 from retinue.cli.exits import INTERRUPTED
@@ -41,14 +41,19 @@ class View(Protocol):
 async def run_turn(
     agent: Agent, question: str, view: View, *, conversation: str | None, owner: str | None
 ) -> TurnResponse:
-    """Runs one turn, shows it, and says what it has used.
+    """Runs one turn and shows it; see `show_turn`."""
+    turn = agent.stream(question, conversation=conversation, owner=owner)
+    return await show_turn(turn, view)
+
+
+async def show_turn(turn: Turn, view: View) -> TurnResponse:
+    """Runs a turn that was begun, shows it, and says what it has used.
 
     The first Ctrl-C cancels the turn, which then ends in order; a second one ends the process.
 
     Raises:
         Exception: what made the turn fail.
     """
-    turn = agent.stream(question, conversation=conversation, owner=owner)
     began = time.monotonic()
     try:
         with _interrupts(turn.cancel):
