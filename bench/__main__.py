@@ -1,7 +1,7 @@
-"""`python -m bench`: all works in one run, interleaved, on one core; then two tables.
+"""`python -m bench`: all works in one run, interleaved, on one core; then three tables.
 
 The first is of retinue in its process, beside models that answer at once; the second of retinue
-over HTTP, beside a loop on aiohttp at the same server.
+over HTTP, beside a loop on aiohttp at the same server; the third of the stores, beside each other.
 
 `python -m bench WORK` runs one work once and prints its figures as JSON. `python -m bench leaks`
 counts what ten thousand turns leave behind.
@@ -20,11 +20,14 @@ from msgspec import structs
 from bench.advised import ADVISED
 from bench.leaks import leaks
 from bench.over_http import HTTP_WORKS
+from bench.pauses import PAUSES
 from bench.rows import HTTP_ROWS, ROWS
+from bench.stores import STORES, at_hand, lines
 from bench.works import IN_PROCESS, Figures
 
 ROUNDS = 3
-WORKS = IN_PROCESS | ADVISED | HTTP_WORKS
+ALONE = IN_PROCESS | ADVISED | PAUSES | HTTP_WORKS
+WORKS = ALONE | STORES
 
 
 def measured(work: str) -> Figures:
@@ -39,9 +42,9 @@ def measured(work: str) -> Figures:
 
 def main() -> None:
     """Runs all works, round by round, and prints the medians."""
-    runs: dict[str, list[Figures]] = {work: [] for work in WORKS}
+    runs: dict[str, list[Figures]] = {work: [] for work in [*ALONE, *at_hand()]}
     for _ in range(ROUNDS):
-        for work in WORKS:
+        for work in runs:
             runs[work].append(measured(work))
     medians = {
         work: {key: statistics.median(run[key] for run in figures) for key in figures[0]}
@@ -59,6 +62,7 @@ def main() -> None:
         print(f"\n{title:<34}{'retinue':>12}{beside:>12}{'ratio':>8}   goal")
         for row in rows:
             print(row.line(medians[row.work]))
+    print("", *lines(medians), sep="\n")
 
 
 def one(work: str) -> None:

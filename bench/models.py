@@ -35,13 +35,13 @@ class Calls(Deltas):
 
     def __init__(self, rounds: int, width: int = 1) -> None:
         super().__init__(one_shot().deltas)
-        self._rounds = rounds
+        self.rounds = rounds
         self._width = width
 
     async def generate(self, request: ChatRequest, send: Send) -> Mapping[str, Any] | None:
         """Counts the results that are there, and goes on from them."""
         done = sum(message.role == "tool" for message in request.messages) // self._width
-        if done >= self._rounds:
+        if done >= self.rounds:
             return await super().generate(request, send)
         for index in range(self._width):
             arguments = f'{{"x":"{done}"}}'

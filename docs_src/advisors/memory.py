@@ -3,7 +3,7 @@ import asyncio
 from retinue import Agent
 from retinue.advisors import Memory, Summarizer
 from retinue.models import Scripted
-from retinue.stores import InMemory  # or SQLite("chat.db"), PostgreSQL("postgresql://…")
+from retinue.stores import InMemory  # or SQLite("chat.db"), PostgreSQL(…), Redis(…)
 
 
 async def main() -> None:
