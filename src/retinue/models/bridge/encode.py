@@ -1,7 +1,7 @@
 """Requests for the bridge: a `ChatRequest` in, what pydantic-ai is called with out. No I/O."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Self, get_args
+from typing import TYPE_CHECKING, Any, Final, Self, cast, get_args
 
 from msgspec import Struct
 
@@ -163,7 +163,7 @@ class RequestEncoder:
                     f"pydantic-ai leaves {ours} out at {self._name}; leave it out too, or use"
                     " another model."
                 )
-            settings.pop(name)
+            cast("dict[str, object]", settings).pop(name)
 
     def _effort(self, effort: str, *, thinks: bool) -> Any:
         from pydantic_ai.settings import ThinkingEffort
