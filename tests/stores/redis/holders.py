@@ -31,7 +31,8 @@ def holder(server: str, prefix: str, lease: float = 10.0) -> Iterator[tuple[Chil
     """A process that holds the conversation until it is told a line or killed; and its number."""
     with child(HOLD, server, prefix, str(lease)) as process:
         number = int(process.said())
-        assert process.said() == "held"
+        said = process.said()
+        assert said == "held", said
         yield process, number
 
 

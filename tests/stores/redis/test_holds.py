@@ -110,7 +110,7 @@ asyncio.run(main())
 async def test_a_process_that_was_halted_and_overtaken_writes_no_more(
     redis_server: str, prefix: str, store: Redis
 ) -> None:
-    with holder(redis_server, prefix, lease=0.3) as (other, number):
+    with holder(redis_server, prefix, lease=1.0) as (other, number):
         os.kill(number, signal.SIGSTOP)
         async with asyncio.timeout(5), store.writing("c"):
             os.kill(number, signal.SIGCONT)
@@ -123,9 +123,9 @@ async def test_a_process_that_was_halted_and_overtaken_writes_no_more(
 async def test_a_process_that_was_halted_and_not_overtaken_goes_on(
     redis_server: str, prefix: str, store: Redis, admin: redis.Redis
 ) -> None:
-    with holder(redis_server, prefix, lease=0.3) as (other, number):
+    with holder(redis_server, prefix, lease=1.0) as (other, number):
         os.kill(number, signal.SIGSTOP)
-        await asyncio.sleep(0.6)  # longer than the lease
+        await asyncio.sleep(1.5)  # longer than the lease
         os.kill(number, signal.SIGCONT)
         other.tell()
         assert other.rest() == ""
