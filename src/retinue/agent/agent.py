@@ -291,6 +291,7 @@ class Agent(Resumable):
             request = self.continued(request.scope, paused).with_(data=data)
         scope = request.scope
         scope.path, scope.place = (*parent.path, call_id), parent.place
+        scope.price = parent.price
         scope.meters = {**parent.meters}
         if parent.token_limit is not None:
             # The parent has counted already what was used before a pause.

@@ -24,7 +24,7 @@ class Batch:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._chain = compose(plan.layers("tool"), self._invoke, ToolResponse)
+        self._chain = compose(plan.layers("tool"), self._invoke, ToolResponse, measured="tool")
 
     def requests(self, request: RoundRequest, answer: ChatResponse) -> list[ToolRequest]:
         """One request for each call, in call order, its tool looked up in what was on offer."""

@@ -1,6 +1,7 @@
 """The core of the chat onion: one model call, and calls on the side."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any, cast
 
 from retinue.agent.plan import Plan
@@ -40,7 +41,11 @@ class Chat:
         model = self._plan.model if request.model is None else resolve(request.model)
         if scope.log.journals:
             await scope.log.record(scope.log.transcript)
-        transforms = [one for name, hook in self._streams for one in _made(name, hook(request))]
+        transforms = [
+            one if scope.times is None else scope.times.transform(one, hook, name)
+            for name, hook in self._streams
+            for one in _made(name, hook(request))
+        ]
         bookings = await book(request, model.name, model.provider) if scope.meters else ()
         delivery = Delivery(
             scope,
@@ -49,8 +54,10 @@ class Chat:
             provider=model.provider,
             waits=request.turn.held,
         )
+        measured = nullcontext() if scope.times is None else scope.times.model(model.name)
         try:
-            return await self._call(request, model, delivery, bookings, visible=True)
+            with measured:
+                return await self._call(request, model, delivery, bookings, visible=True)
         except Refusal as refusal:
             response = request.refuse(refusal.reason, answer=refusal.answer)
             return response.with_(blocked_by=refusal.by)

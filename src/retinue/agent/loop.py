@@ -51,14 +51,16 @@ class Loop:
         chat = Chat(plan)
         self._plan = plan
         self._batch = Batch(plan)
-        self._chat = compose(plan.layers("chat"), chat.ask, ChatResponse)
-        self._round = compose(plan.layers("round"), self._run_round, RoundResponse)
+        self._chat = compose(plan.layers("chat"), chat.ask, ChatResponse, measured="chat")
+        self._round = compose(
+            plan.layers("round"), self._run_round, RoundResponse, measured="round"
+        )
         turns = [(name, _noted(hook)) for name, hook in plan.layers("turn")]
         repair = plan.repair
         core = self._run_turn if repair is None else self._enter
-        self.turn = compose(turns, core, TurnResponse)
+        self.turn = compose(turns, core, TurnResponse, measured="turn")
         repairs = [] if repair is None else [(repair.name, _noted(repair.turn))]
-        self._repaired = compose(repairs, self._run_turn, TurnResponse)
+        self._repaired = compose(repairs, self._run_turn, TurnResponse, measured="turn")
         self.consult = chat.consult
 
     def _enter(self, request: TurnRequest) -> Awaitable[TurnResponse]:

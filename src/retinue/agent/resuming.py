@@ -121,22 +121,36 @@ class Resumable(Entering):
             PauseNotFound: it was not cut off but still ran, or another process has gone on with it.
             ConversationNotFound: there is no such conversation for this owner.
         """
-        keeper = self._keeper()
-        if await keeper.paused(conversation, owner) is not None:
-            raise ConfigError(
-                f"Conversation {conversation!r} is paused, not cut off; answer it with resume()."
-            )
-        found = await keeper.unfinished(conversation, owner)
-        if found is None:
+        request = await self._recovered(conversation, owner, data, None)
+        return None if request is None else await conduct(self._loop, request, self._plan.limits)
+
+    async def stream_recover(
+        self,
+        conversation: str,
+        *,
+        owner: str | None = None,
+        data: Any = None,
+        context: Mapping[str, Any] = NOTHING,
+        settings: Settings | None = None,
+        output: Any = None,
+        detached: bool = False,
+    ) -> Turn | None:
+        """`recover`, with the events as they come; None if there is nothing to go on with.
+
+        Args:
+            conversation, owner, data: as for `recover`.
+            context, settings, output: what the turn was begun with; the log does not hold them.
+            detached: as for `stream`.
+        """
+        request = await self._recovered(conversation, owner, data, Channel())
+        if request is None:
             return None
-        plan, scope = self._plan, self._scope(None)
-        messages, scope.resumption = recovered(found.messages, plan.tools, plan.limits.rounds)
-        scope.goes_on(found.turn, messages)
-        scope.round = sum(message.role == "assistant" for message in messages)
-        request = self._continued(scope, messages, NOTHING).with_(
-            conversation=conversation, owner=owner, data=data, upto=found.last
+        request = request.with_(
+            context=context,
+            settings=self._settings(settings),
+            output=request.output if output is None else Output.of(output),
         )
-        return await conduct(self._loop, request, plan.limits)
+        return Turn(self._loop, request, self._plan.limits, detached=detached)
 
     async def regenerate(
         self,
@@ -222,6 +236,29 @@ class Resumable(Entering):
         first = asked[0].with_(meta={**asked[0].meta, INSTEAD: begun.turn})
         return (first, *asked[1:]), conversation
 
+    async def _recovered(
+        self, conversation: str, owner: str | None, data: Any, channel: Channel | None
+    ) -> TurnRequest | None:
+        keeper = self._keeper()
+        if await keeper.paused(conversation, owner) is not None:
+            raise ConfigError(
+                f"Conversation {conversation!r} is paused, not cut off; answer it with resume()."
+            )
+        found = await keeper.unfinished(conversation, owner)
+        if found is None:
+            return None
+        plan, scope = self._plan, self._scope(channel)
+        messages, scope.resumption = recovered(found.messages, plan.tools, plan.limits.rounds)
+        scope.goes_on(found.turn, messages)
+        scope.round = sum(message.role == "assistant" for message in messages)
+        return self._continued(scope, messages, NOTHING).with_(
+            conversation=conversation, owner=owner, data=data, upto=found.last
+        )
+
+    def _settings(self, given: Settings | None) -> Settings:
+        own = self._plan.settings
+        return own if given is None else given.over(own)
+
     def _keeper(self) -> Keeper:
         for advisor in self._plan.advisors:
             if isinstance(advisor, Keeper):
@@ -261,6 +298,6 @@ class Resumable(Entering):
         return request.with_(
             owner=snapshot.owner if owner is None else owner,
             data=data,
-            settings=plan.settings if settings is None else settings.over(plan.settings),
+            settings=self._settings(settings),
             output=plan.output if output is None else Output.of(output),
         )

@@ -6,13 +6,17 @@ from collections.abc import AsyncGenerator
 from types import TracebackType
 from typing import Self
 
+from msgspec import structs
+
 from retinue.agent.ending import agree, close_log, cut_off
 from retinue.agent.limits import Limits
 from retinue.agent.loop import Loop
 from retinue.chains import Scope, Status, TurnRequest, TurnResponse, events
 from retinue.chains.channel import Channel
 from retinue.chains.events import Event
+from retinue.chains.measuring import Times
 from retinue.errors import ConfigError, InternalError
+from retinue.models.prices import cost, has_prices
 
 
 async def conduct(loop: Loop, request: TurnRequest, limits: Limits) -> TurnResponse:
@@ -109,6 +113,8 @@ def _tell_end(request: TurnRequest) -> None:
     outcome = scope.outcome
     if outcome is None:  # the process itself is being stopped: nothing more is stored
         outcome = scope.end(cut_off(request, "failed", "The turn was broken off."))
+    if scope.times is not None:
+        scope.emit(events.LayersTimed, layers=scope.times.taken())
     if outcome.status == "paused":
         scope.emit(events.Paused, reason=outcome.reason or "", pending=outcome.pending)
     scope.emit(
@@ -157,6 +163,32 @@ class Turn:
     def outcome(self) -> TurnResponse | None:
         """How the turn ended, also where it raised; None while it runs."""
         return self._request.scope.outcome
+
+    def prepare(
+        self, *, id: str | None = None, seconds: float | None = None, measure: bool = False
+    ) -> Self:
+        """For those who serve turns: sets what the turn is called and when its time is up.
+
+        Args:
+            id: the id of the turn. One that goes on keeps its own; leave it out there.
+            seconds: how long it may take from its start on, where its agent allows more.
+            measure: whether its events tell what layers took and, if prices are installed, what
+                model calls cost.
+
+        Raises:
+            ConfigError: it has started, or the time is none.
+        """
+        if self._task is not None:
+            raise ConfigError("prepare() comes before the turn starts; this one is on its way.")
+        if id is not None:
+            self._request.scope.id = id
+        if seconds is not None:
+            least = min(seconds, self._limits.seconds or seconds)
+            self._limits = structs.replace(self._limits, seconds=least)
+        if measure:
+            scope = self._request.scope
+            scope.times, scope.price = Times(), cost if has_prices() else None
+        return self
 
     def cancel(self, reason: str = "The turn was cancelled.") -> None:
         """Stops the turn: it ends as `cancelled`, with what had come kept and marked partial."""

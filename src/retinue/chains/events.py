@@ -114,10 +114,37 @@ class ModelRetried(Event, frozen=True, tag="model_retried"):
 
 
 class UsageReported(Event, frozen=True, tag="usage"):
-    """Tokens of one model call, and of the turn so far."""
+    """Tokens of one model call, and of the turn so far.
+
+    In a turn that is measured, `cost` is what the call cost in US dollars, where that is known.
+    """
 
     usage: Usage
     total: Usage
+    cost: float | None = None
+
+
+class LayerTime(Struct, frozen=True):
+    """What one layer took of a turn in one of its hooks.
+
+    Attributes:
+        name: the layer, or the model.
+        hook: the hook, or `model`.
+        calls: how often it was called.
+        seconds: its own time, without that of the layers inside it. Calls at the same time add up.
+    """
+
+    name: str
+    hook: str
+    calls: int
+    seconds: float
+
+
+class LayersTimed(Event, frozen=True, tag="layers_timed"):
+    """What the layers took, those of one hook from the outside in. A turn that is measured tells
+    it before its end."""
+
+    layers: tuple[LayerTime, ...]
 
 
 class Paused(Event, frozen=True, tag="paused"):
@@ -143,7 +170,7 @@ class TurnEnded(Event, frozen=True, tag="turn_ended"):
 AnyEvent = (
     TurnStarted | RoundStarted | AttemptStarted | AttemptDiscarded | TextChunk | ThinkingChunk
     | ToolArguments | ToolStarted | ToolRetried | ToolFinished | ModelRetried | UsageReported
-    | Paused | TurnEnded
+    | LayersTimed | Paused | TurnEnded
 )  # fmt: skip
 
 

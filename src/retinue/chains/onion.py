@@ -23,7 +23,11 @@ Hook = Callable[[Q, CallNext[Q, R]], Awaitable[R]]
 
 
 def compose(
-    layers: Sequence[tuple[str, Hook[Any, Any]]], core: CallNext[Any, Any], response: type[Any]
+    layers: Sequence[tuple[str, Hook[Any, Any]]],
+    core: CallNext[Any, Any],
+    response: type[Any],
+    *,
+    measured: str | None = None,
 ) -> CallNext[Any, Any]:
     """Layers round a core, the first the outermost. No layers: the core itself, at no cost.
 
@@ -31,25 +35,37 @@ def compose(
         layers: the name and the hook of each, from the outside in.
         core: what the innermost layer calls.
         response: the type that every layer must return.
+        measured: the hook's name in the times of a turn; None keeps it out of them.
     """
     call = core
     for name, hook in reversed(layers):
-        call = _layer(name, hook, call, response)
+        call = _layer(name, hook, call, response, measured)
     return call
 
 
 def _layer(
-    name: str, hook: Hook[Any, Any], call_next: CallNext[Any, Any], kind: type[Any]
+    name: str,
+    hook: Hook[Any, Any],
+    call_next: CallNext[Any, Any],
+    kind: type[Any],
+    measured: str | None,
 ) -> CallNext[Any, Any]:
     async def layer(request: Any) -> Any:
         went_on = False
+        times = None if measured is None else request.scope.times
+        watch = None if times is None else times.watch(layer, measured, name)
 
         def inward(request: Any) -> Awaitable[Any]:
             nonlocal went_on
             went_on = True
-            return call_next(request)
+            inner = call_next(request)
+            return inner if watch is None else watch.inside(inner)
 
-        response = await hook(request, inward)
+        try:
+            response = await hook(request, inward)
+        finally:
+            if watch is not None:
+                watch.stop()
         if not isinstance(response, kind):
             raise ConfigError(
                 f"The layer {name} returned {type(response).__name__}, not {kind.__name__}; return"

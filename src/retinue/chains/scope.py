@@ -17,6 +17,7 @@ from retinue.messages import Message, ToolResult, Usage, new_id
 from retinue.tools import NOTHING, ToolResponse
 
 if TYPE_CHECKING:
+    from retinue.chains.measuring import Price, Times
     from retinue.chains.meter import Meter
     from retinue.chains.output import Output
     from retinue.chains.send import Delivery
@@ -43,6 +44,8 @@ class Scope:
         path: the calls that lead to this (sub-)agent.
         place: the conversation of the outermost turn, or None.
         final_only: whether the reader wants the text of the answer alone.
+        price: what a model call cost, for a reader who asked to be told.
+        times: what the layers take, for the same reader.
         standing: the last delivery, whose text the reader holds.
         round, attempt: the numbers of the last ones.
         token_limit: tokens that the turn may use, or None.
@@ -64,8 +67,8 @@ class Scope:
     __slots__ = (
         "_carried", "_carriers", "_locals", "agent", "attempt", "batch", "call_ids", "channel",
         "consult", "deadline", "estimated", "final_only", "finished", "id", "latest", "log",
-        "meters", "model", "outcome", "path", "place", "pumps", "results", "resumption", "round",
-        "spent", "standing", "state", "stopping", "token_limit", "usage",
+        "meters", "model", "outcome", "path", "place", "price", "pumps", "results", "resumption",
+        "round", "spent", "standing", "state", "stopping", "times", "token_limit", "usage",
     )  # fmt: skip
 
     def __init__(
@@ -85,6 +88,8 @@ class Scope:
         self.path: tuple[str, ...] = ()
         self.place: str | None = None
         self.final_only = False
+        self.price: Price | None = None
+        self.times: Times | None = None
         self.standing: Delivery | None = None
         self.round = 0
         self.attempt = 0
@@ -175,7 +180,8 @@ class Scope:
             self.spent.append(one)
             self.usage = self.usage + one.usage
             if report:
-                self.emit(events.UsageReported, usage=one.usage, total=self.usage)
+                cost = None if self.price is None else self.price([one])
+                self.emit(events.UsageReported, usage=one.usage, total=self.usage, cost=cost)
 
     def emit(self, kind: type[events.Event], **fields: Any) -> None:
         """Tells the reader, if there is one."""

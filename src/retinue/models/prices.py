@@ -21,13 +21,18 @@ _FREE: Final = ("ollama", "vllm", "llamacpp", "lmstudio", "local", "compatible")
 """Providers that the table cannot price: who runs the machine pays for it."""
 
 
+def has_prices() -> bool:
+    """Whether the price table is installed; it is not loaded yet."""
+    return find_spec("genai_prices") is not None
+
+
 def check_prices() -> None:
     """Refuses to go on without the price table, which is not loaded yet.
 
     Raises:
         MissingExtraError: genai-prices is not installed.
     """
-    if find_spec("genai_prices") is None:
+    if not has_prices():
         raise MissingExtraError(
             "Prices need the package genai-prices; install it with: pip install 'retinue[prices]'"
         )
@@ -52,7 +57,7 @@ def cost(spent: Iterable[Spent]) -> float | None:
 
 def listed_context(provider: str, model: str) -> int | None:
     """How many tokens the model holds by the price table; None if either is not there."""
-    if provider in _FREE or find_spec("genai_prices") is None:
+    if provider in _FREE or not has_prices():
         return None
     from genai_prices import Usage as Tokens
     from genai_prices import calc_price
