@@ -36,8 +36,10 @@ from retinue.cli.picture import print_onion
 from retinue.cli.plain import JsonLines, print_json
 from retinue.cli.replaying import show_replay
 from retinue.cli.resuming import go_on
+from retinue.cli.serve import key, serve
 from retinue.cli.session import Session
 from retinue.cli.target import agent_of
+from retinue.cli.worker import worker
 from retinue.errors import ConfigError
 from retinue.version import __version__
 
@@ -51,6 +53,9 @@ app = typer.Typer(
     " 3 stopped by a limit or a block, 4 waiting for answers, 130 interrupted.",
 )
 app.add_typer(archive.app, name="conversations")
+app.command()(serve)
+app.command()(worker)
+app.command()(key)
 
 
 def _print_version(asked: bool) -> None:

@@ -65,9 +65,23 @@ def opened(database: str | None) -> Store:
     if isinstance(place, Path) and place.parent == places.data_folder():
         places.made_data_folder()
     try:
-        return SQLite(place) if isinstance(place, Path) else _on_a_server(place)
+        return _at(place)
     except MissingExtraError as error:
         raise MissingExtraError(f"{error} Or chat with --no-memory.") from error
+
+
+def store_at(database: str | None) -> Store | None:
+    """The conversations at a place that was named; None where none was. Nothing is read yet.
+
+    Raises:
+        ConfigError: it is the URL of something else.
+        MissingExtraError: its packages are not installed.
+    """
+    return None if database is None else _at(places.database(database))
+
+
+def _at(place: Path | str) -> Store:
+    return SQLite(place) if isinstance(place, Path) else _on_a_server(place)
 
 
 def _on_a_server(url: str) -> Store:

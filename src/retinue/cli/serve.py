@@ -1,0 +1,321 @@
+"""`retinue serve`: agents over HTTP and gRPC, and `retinue key`: who may use them."""
+
+import asyncio
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from msgspec import Struct
+
+from retinue.agent import Agent
+from retinue.cli.exits import told
+from retinue.cli.keeping import opened, store_at
+from retinue.cli.target import agent_of
+from retinue.errors import ConfigError, MissingExtraError
+from retinue.stores import Store
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+    from retinue.serve import Access, Gateway
+    from retinue.serve.grpc import GrpcServer
+    from retinue.serve.grpc.fleet import Fleet
+
+Targets = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[TARGET]...",
+        help="Agents as module:agent, or models as provider:model. By default the embedded model.",
+        show_default=False,
+    ),
+]
+Host = Annotated[str, typer.Option(help="The address to listen on.")]
+Port = Annotated[int, typer.Option(help="The port of HTTP; 0 takes a free one.", min=0, max=65535)]
+GrpcPort = Annotated[
+    int | None,
+    typer.Option(help="The port of gRPC; by default there is none.", min=0, max=65535),
+]
+Workers = Annotated[
+    bool,
+    typer.Option("--workers", help="Run the turns on workers, which attach to the port of gRPC."),
+]
+Database = Annotated[
+    str | None,
+    typer.Option(
+        help="Where agents without a memory keep conversations: a SQLite file, or a postgresql://"
+        " URL. By default as `retinue chat` does.",
+        show_default=False,
+    ),
+]
+NoMemory = Annotated[bool, typer.Option("--no-memory", help="Keep no conversations.")]
+ApiKeysFile = Annotated[
+    Path | None,
+    typer.Option(help="A file of API keys, as `retinue key` writes it.", show_default=False),
+]
+JwtKey = Annotated[
+    Path | None,
+    typer.Option(
+        help="A file with the secret or public key that tokens are signed with.",
+        show_default=False,
+    ),
+]
+JwtAlgorithm = Annotated[str, typer.Option(help="How tokens are signed.")]
+JwtIssuer = Annotated[
+    str | None, typer.Option(help="Who must have issued tokens.", show_default=False)
+]
+JwtAudience = Annotated[
+    str | None, typer.Option(help="Whom tokens must be for.", show_default=False)
+]
+Without = Annotated[
+    bool,
+    typer.Option(
+        "--without-authentication",
+        help="Let everybody in who can reach the port, though it is not on the loopback interface.",
+    ),
+]
+TlsCert = Annotated[Path | None, typer.Option(help="The certificate.", show_default=False)]
+TlsKey = Annotated[Path | None, typer.Option(help="The key of that.", show_default=False)]
+TlsClientCa = Annotated[
+    Path | None,
+    typer.Option(help="Let in only clients with a certificate of this.", show_default=False),
+]
+Origin = Annotated[
+    list[str] | None,
+    typer.Option(help="An origin whose pages may use the server.", show_default=False),
+]
+TurnSeconds = Annotated[float, typer.Option(help="Seconds that a turn may take.", min=0.001)]
+Rate = Annotated[
+    float | None,
+    typer.Option(help="Requests a second of one owner; by default any.", show_default=False),
+]
+NoConsole = Annotated[bool, typer.Option("--no-console", help="Show no console at /.")]
+Capacity = Annotated[int, typer.Option(help="Turns that run at once in this process.", min=1)]
+Grace = Annotated[float, typer.Option(help="Seconds that running turns have at the end.", min=0)]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
+
+
+def serve(
+    targets: Targets = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    grpc_port: GrpcPort = None,
+    workers: Workers = False,
+    database: Database = None,
+    no_memory: NoMemory = False,
+    api_keys: ApiKeysFile = None,
+    jwt_key: JwtKey = None,
+    jwt_algorithm: JwtAlgorithm = "HS256",
+    jwt_issuer: JwtIssuer = None,
+    jwt_audience: JwtAudience = None,
+    without_authentication: Without = False,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    tls_client_ca: TlsClientCa = None,
+    origin: Origin = None,
+    turn_seconds: TurnSeconds = 600.0,
+    rate: Rate = None,
+    capacity: Capacity = 1_000,
+    grace: Grace = 30.0,
+    no_console: NoConsole = False,
+    debug: Debug = False,
+) -> None:
+    """Serve agents over HTTP, and over gRPC where a port is given.
+
+    Without keys or tokens it listens on the loopback interface only. SIGTERM or Ctrl-C lets
+    running turns end; a second one stops at once.
+    """
+    with told(debug):
+        logging.basicConfig(level=logging.WARNING, format="retinue: %(message)s", stream=sys.stderr)
+        access = _access(api_keys, jwt_key, jwt_algorithm, jwt_issuer, jwt_audience)
+        where = _Where(host, port, grpc_port, tls_cert, tls_key, tls_client_ca, grace)
+        hosts = _hosts(where, access, open_to_all=without_authentication)
+        if workers and (grpc_port is None or targets):
+            raise ConfigError(
+                "--workers runs the agents of workers, which attach to --grpc-port; give that, and"
+                " no TARGET."
+            )
+        store = _store(database, no_memory=no_memory, workers=workers)
+        agents = {} if workers else _agents(targets or [None])
+        gateway, fleet = _gateway(agents, store, capacity, access, turn_seconds, rate)
+        from retinue.serve.declared import app_of
+
+        app = app_of(gateway, origins=origin or (), hosts=hosts, console=not no_console)
+        asyncio.run(_run(app, gateway, fleet, where))
+
+
+def key(
+    owner: Annotated[str, typer.Argument(help="Whose key it is.")],
+    file: Annotated[Path, typer.Option(help="The file of keys that it is added to.")],
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What it may do: turns, conversations, metrics, work; by default the first two.",
+            show_default=False,
+        ),
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Make an API key and print it, once. The file keeps a hash of it."""
+    with told(debug):
+        from retinue.serve.access import add_key, new_key
+
+        secret, kept = new_key(owner, scope or ("conversations", "turns"))
+        add_key(file, kept)
+        print(secret, flush=True)
+
+
+class _Where(Struct, frozen=True):
+    """Where a server listens, and how it ends."""
+
+    host: str
+    port: int
+    grpc_port: int | None
+    certificate: Path | None
+    key: Path | None
+    clients: Path | None
+    grace: float
+
+
+async def _run(app: "Starlette", gateway: "Gateway", fleet: "Fleet | None", where: _Where) -> None:
+    from retinue.serve.http.server import Server  # its packages are there, or app_of had told
+
+    server = Server(
+        app,
+        gateway,
+        host=where.host,
+        port=where.port,
+        certificate=where.certificate,
+        key=where.key,
+        clients=where.clients,
+        grace=where.grace,
+        on_ready=_say_ready,
+    )
+    if where.grpc_port is None:
+        await server.serve()
+        return
+    grpc = await _grpc(gateway, fleet, where, where.grpc_port)
+    try:
+        await server.serve()
+    finally:
+        await grpc.stop(1.0)
+
+
+async def _grpc(
+    gateway: "Gateway", fleet: "Fleet | None", where: _Where, port: int
+) -> "GrpcServer":
+    from retinue.serve.grpc import GrpcServer, ServerTLS
+
+    tls = None
+    if where.certificate is not None and where.key is not None:
+        tls = ServerTLS(cert=where.certificate, key=where.key, client_ca=where.clients)
+    server = GrpcServer(gateway, fleet=fleet, host=where.host, port=port, tls=tls)
+    await server.start()
+    print(f"gRPC listens on {where.host}:{server.port}", flush=True)
+    return server
+
+
+def _gateway(
+    agents: dict[str, Agent],
+    store: Store | None,
+    capacity: int,
+    access: "Access | None",
+    turn_seconds: float,
+    rate: float | None,
+) -> "tuple[Gateway, Fleet | None]":
+    from retinue.serve.bounds import Bounds
+    from retinue.serve.declared import gateway_of
+    from retinue.serve.gateway import Gateway
+
+    bounds = Bounds(turn_seconds=turn_seconds, rate=rate)
+    if agents:
+        made = gateway_of(agents, store=store, capacity=capacity, access=access, bounds=bounds)
+        return made, None
+    from retinue.serve.grpc import Grpc
+
+    dispatcher = Grpc()
+    stores = () if store is None else (store,)
+    return Gateway(dispatcher, access=access, stores=stores, bounds=bounds), dispatcher.fleet
+
+
+def _access(
+    keys: Path | None,
+    jwt_key: Path | None,
+    algorithm: str,
+    issuer: str | None,
+    audience: str | None,
+) -> "Access | None":
+    from retinue.serve.access import Access, AnyOf, ApiKeys, Tokens
+
+    found: list[Access] = []
+    if keys is not None:
+        found.append(ApiKeys(keys))
+    if jwt_key is not None:
+        try:
+            secret = jwt_key.read_bytes().strip()
+        except OSError as error:
+            raise ConfigError(
+                f"The key of tokens cannot be read from {jwt_key}: {error.strerror or error}."
+            ) from error
+        found.append(Tokens(secret, algorithms=(algorithm,), issuer=issuer, audience=audience))
+    if len(found) < 2:
+        return found[0] if found else None
+    return AnyOf(found)
+
+
+def _hosts(where: _Where, access: "Access | None", *, open_to_all: bool) -> Sequence[str]:
+    """The host names that requests may be for; none for any.
+
+    Raises:
+        ConfigError: it would listen in a way that nobody can mean.
+    """
+    from retinue.serve.access import is_loopback
+
+    if (where.certificate is None) != (where.key is None):
+        raise ConfigError("--tls-cert needs --tls-key, and the other way round; give both.")
+    if where.clients is not None and where.certificate is None:
+        raise ConfigError("--tls-client-ca needs TLS; give --tls-cert and --tls-key too.")
+    if is_loopback(where.host):
+        return () if access is not None or open_to_all else _LOOPBACK
+    if access is None and not open_to_all:
+        raise ConfigError(
+            f"{where.host!r} is not the loopback interface, and nobody would be asked who they are."
+            " Give --api-keys or --jwt-key, or say --without-authentication."
+        )
+    if access is not None and where.certificate is None:
+        print(
+            "retinue: without --tls-cert, keys travel in the open unless a proxy encrypts them.",
+            file=sys.stderr,
+        )
+    return ()
+
+
+def _store(database: str | None, *, no_memory: bool, workers: bool) -> Store | None:
+    if no_memory:
+        if database is not None:
+            raise ConfigError("--no-memory keeps nothing, so --database has no use; drop one.")
+        return None
+    if database is not None or workers:
+        return store_at(database)
+    try:
+        return opened(None)
+    except MissingExtraError as error:
+        raise MissingExtraError(f"{error} Or serve with --no-memory.") from error
+
+
+def _agents(targets: Sequence[str | None]) -> dict[str, Agent]:
+    agents: dict[str, Agent] = {}
+    for target in targets:
+        agent = agent_of(target)
+        if agent.name in agents:
+            raise ConfigError(f"Two agents are called {agent.name!r}; give one another name=....")
+        agents[agent.name] = agent
+    return agents
+
+
+def _say_ready(address: str) -> None:
+    print(f"Listening on {address}", flush=True)

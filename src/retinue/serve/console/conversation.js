@@ -1,0 +1,175 @@
+// The conversation that is open: its turns on the page, older ones read when they come into sight,
+// and the view kept at the end while a turn writes there.
+
+import { ask } from "./api.js";
+import { el } from "./dom.js";
+import { newTurn, turnsOf } from "./fold.js";
+import { TurnView } from "./turnview.js";
+
+const PAGE = 200;
+const NEAR = 80;
+const AHEAD = 600;
+
+/** What is open.
+ *
+ * @param {{log, scroller, acts}} parts where turns go, what scrolls, and what can be done with a turn
+ */
+export class Conversation {
+  constructor({ log, scroller, latest, acts }) {
+    this.log = log;
+    this.turns = [];
+    this._views = new Map();
+    this._scroller = scroller;
+    this._latest = latest;
+    this._acts = acts;
+    this._changed = new Set();
+    this._frame = null;
+    this._sticks = true;
+    this._last = 0;
+    this._older = el(
+      "button",
+      { type: "button", class: "older", on: { click: () => this.more() } },
+      "Earlier messages",
+    );
+    scroller.addEventListener("scroll", () => this._scrolled(), { passive: true });
+    new ResizeObserver(() => this._sticks && this.toEnd()).observe(log);
+    latest.addEventListener("click", () => this.toEnd());
+  }
+
+  /** Forgets all, and shows nothing. */
+  clear(id = null) {
+    this.id = id;
+    this.turns = [];
+    this._entries = [];
+    this._before = null;
+    this._views.clear();
+    this._changed.clear();
+    this.log.replaceChildren();
+    this._sticks = true;
+    this._latest.hidden = true;
+  }
+
+  /** Reads a conversation; gives what the server knows of it, or null if it is not stored. */
+  async read(id) {
+    this.clear(id);
+    let about, page;
+    try {
+      [about, page] = await Promise.all([
+        ask("GET", `v1/conversations/${encodeURIComponent(id)}`),
+        this._page(id, null),
+      ]);
+    } catch (error) {
+      if (error.status === 404) return null;
+      throw error;
+    }
+    if (this.id !== id) return null;
+    this._take(page);
+    this.toEnd();
+    return about;
+  }
+
+  /** Reads the messages before those that are shown. */
+  async more() {
+    if (this._before === null || this._isReading) return;
+    this._isReading = true;
+    const { id } = this;
+    try {
+      const page = await this._page(id, this._before);
+      if (this.id === id) this._take(page);
+      requestAnimationFrame(() => this._scrolled()); // perhaps that was not enough
+    } catch {
+      // the button is still there
+    } finally {
+      this._isReading = false;
+    }
+  }
+
+  /** The turn of this id, or a new one behind the others. */
+  turn(id) {
+    const known = id === null ? undefined : this.turns.find((turn) => turn.id === id);
+    if (known) return known;
+    const turn = newTurn(id);
+    this.turns.push(turn);
+    this._show(turn);
+    return turn;
+  }
+
+  /** The view of a turn. */
+  view(turn) {
+    return this._views.get(turn);
+  }
+
+  /** Says that a turn has changed; it is shown with the next picture. */
+  changed(turn) {
+    this._changed.add(turn);
+    this._frame ??= requestAnimationFrame(() => this._draw());
+  }
+
+  /** Goes to the end, and stays there. */
+  toEnd() {
+    this._sticks = true;
+    this._scroller.scrollTop = this._scroller.scrollHeight;
+    this._last = this._scroller.scrollTop;
+    this._latest.hidden = true;
+  }
+
+  _draw() {
+    this._frame = null;
+    for (const turn of this._changed) this._views.get(turn)?.update();
+    this._changed.clear();
+    if (this._sticks) this.toEnd();
+    else this._latest.hidden = false;
+  }
+
+  _page(id, before) {
+    const query = before === null ? "" : `&before=${before}`;
+    return ask("GET", `v1/conversations/${encodeURIComponent(id)}/messages?limit=${PAGE}${query}`);
+  }
+
+  _take({ messages, before }) {
+    const held = this.turns[0];
+    const isCut = held && messages.at(-1)?.turn === held.id && held.status === "stored";
+    this._entries = isCut ? [...messages, ...this._entries] : messages;
+    const first = isCut ? this.turns.shift() : null;
+    const fresh = turnsOf(isCut ? this._entries : messages);
+    this._before = before ?? null;
+    const anchor =
+      this.log.firstElementChild === this._older
+        ? this._older.nextElementSibling
+        : this.log.firstElementChild;
+    const height = anchor?.getBoundingClientRect().top;
+    // The browser's own anchoring does not act at the very top, and would act twice elsewhere.
+    this._scroller.style.overflowAnchor = "none";
+    const nodes = fresh.map((turn) => this._view(turn).node);
+    this._older.remove();
+    if (first) this._views.get(first).node.remove();
+    this.log.prepend(...(this._before === null ? [] : [this._older]), ...nodes);
+    this.turns.unshift(...fresh);
+    this._entries = fresh.length ? this._entries.slice(0, fresh[0].entries) : [];
+    if (anchor?.isConnected)
+      this._scroller.scrollTop += anchor.getBoundingClientRect().top - height;
+    requestAnimationFrame(() => this._scroller.style.removeProperty("overflow-anchor"));
+  }
+
+  _show(turn) {
+    this.log.append(this._view(turn).node);
+  }
+
+  _view(turn) {
+    const view = new TurnView(turn, this._acts);
+    this._views.set(turn, view);
+    view.update();
+    return view;
+  }
+
+  _scrolled() {
+    const { scrollTop, scrollHeight, clientHeight } = this._scroller;
+    const left = scrollHeight - scrollTop - clientHeight;
+    // Who begins to scroll up is not pulled back, however little he has scrolled yet.
+    if (left > 1 && scrollTop < this._last) this._sticks = false;
+    else if (left < NEAR) this._sticks = true;
+    this._last = scrollTop;
+    this._latest.hidden = this._sticks;
+    if (scrollTop < AHEAD) this.more();
+  }
+}

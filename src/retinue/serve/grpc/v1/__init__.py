@@ -1,0 +1,1 @@
+"""The messages and services: `.proto` files, and the stubs that `make stubs` makes of them."""

@@ -1,0 +1,75 @@
+"""A conversation of 5,000 messages."""
+
+import time
+
+import pytest
+from playwright.async_api import expect
+
+from retinue.messages import assistant, user
+from retinue.stores import InMemory
+from tests.serve.console.page import Opener
+from tests.serve.console.scenes import saying
+from tests.serve.serving import serving
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+_PRESS = """async () => {
+    const box = document.getElementById("question");
+    const times = [];
+    for (let press = 0; press < 20; press += 1) {
+        const begun = performance.now();
+        box.value += "x";
+        box.dispatchEvent(new Event("input"));
+        await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+        times.push(performance.now() - begun);
+    }
+    return times.sort((a, b) => a - b)[10];
+}"""
+
+
+async def test_five_thousand_messages_open_at_once_and_stay_light(pages: Opener) -> None:
+    store = InMemory()
+    for number in range(2_500):
+        answer = f"Answer **{number}**:\n\n- one `a`\n- two\n\n```py\nx = {number}\n```"
+        asked = [user(f"Question {number}"), assistant(answer)]
+        await store.append("long", asked, turn=f"t-{number}")
+    async with serving(saying("And one more.", store=store)) as here:
+        begun = time.perf_counter()
+        shown = await pages(here.url, "/#long")
+        await expect(shown.turns.last).to_contain_text("Answer 2499")
+        assert time.perf_counter() - begun < 5
+        assert await shown.turns.count() < 300
+
+        await expect(shown.turns.last).to_be_in_viewport()
+        # The end of the way up comes into sight again and again, as for one who scrolls.
+        for _ in range(500):
+            await shown.eval("document.getElementById('scroller').scrollTop = 0")
+            if not await shown.page.locator(".older").count():
+                break
+            await shown.page.wait_for_timeout(20)
+        await expect(shown.turns).to_have_count(2_500)
+        await expect(shown.turns.first).to_contain_text("Question 0Answer 0")
+
+        assert await shown.eval(_PRESS) < 150
+        # By id: to find it by its label, Playwright looks at all 2,500 turns.
+        await shown.page.fill("#question", "One more")
+        await shown.page.press("#question", "Enter")
+        await expect(shown.answers.last).to_have_text("And one more.")
+        assert await shown.eval(_PRESS) < 150
+
+
+async def test_reading_on_upwards_does_not_move_what_is_read(pages: Opener) -> None:
+    store = InMemory()
+    for number in range(400):
+        asked = [user(f"Question {number}"), assistant(f"Answer {number}")]
+        await store.append("long", asked, turn=f"t-{number}")
+    async with serving(saying("x", store=store)) as here:
+        shown = await pages(here.url, "/#long")
+        await expect(shown.turns.last).to_contain_text("Answer 399")
+        await expect(shown.turns.last).to_be_in_viewport()
+        await shown.eval("document.getElementById('scroller').scrollTop = 0")
+        anchor = shown.turns.filter(has_text="Question 300")
+        await expect(shown.turns).not_to_have_count(100)
+        box = await anchor.bounding_box()
+        assert box is not None
+        assert 0 < box["y"] < 400

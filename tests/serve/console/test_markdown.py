@@ -1,0 +1,174 @@
+"""What Markdown becomes, in the browser itself: nodes of a few kinds, and the text of the model."""
+
+from typing import Any, Final
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.serve.console.page import Opener, Shown
+from tests.serve.console.scenes import saying
+from tests.serve.serving import serving
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+_RENDER: Final = """async (texts) => {
+    const { Markdown } = await import(new URL("console/markdown.js", document.baseURI));
+    const kept = ["href", "start", "class", "checked"];
+    const plain = (node) => {
+        for (const each of node.querySelectorAll("figcaption")) each.remove();
+        for (const each of node.querySelectorAll("*")) {
+            for (const { name } of [...each.attributes]) {
+                if (!kept.includes(name)) each.removeAttribute(name);
+            }
+        }
+        return node.innerHTML;
+    };
+    return texts.map((pieces) => {
+        const made = new Markdown();
+        let text = "";
+        for (const piece of pieces) made.show(text += piece);
+        return plain(made.node);
+    });
+}"""
+
+CASES: Final = {
+    "plain": "<p>plain</p>",
+    "a *b* **c** _d_ ~~e~~ `f`": (
+        "<p>a <em>b</em> <strong>c</strong> <em>d</em> <del>e</del> <code>f</code></p>"
+    ),
+    "***both***": "<p><em><strong>both</strong></em></p>",
+    "**a *b* c**": "<p><strong>a <em>b</em> c</strong></p>",
+    "2 * 3 * 4 and snake_case_name": "<p>2 * 3 * 4 and snake_case_name</p>",
+    "**强调**。然后": "<p><strong>强调</strong>。然后</p>",
+    "**「強調」**する": "<p><strong>「強調」</strong>する</p>",
+    "*open": "<p>*open</p>",
+    "`` a`b ``": "<p><code>a`b</code></p>",
+    "`open": "<p>`open</p>",
+    "\\*not\\* \\`so\\`": "<p>*not* `so`</p>",
+    "one\ntwo": "<p>one<br>two</p>",
+    "# A #\n## B": "<h3>A</h3><h4>B</h4>",
+    "#tag": "<p>#tag</p>",
+    "- a\n- b\n  - c": "<ul><li>a</li><li>b<ul><li>c</li></ul></li></ul>",
+    "1. a\n2. b\n   - c": "<ol><li>a</li><li>b<ul><li>c</li></ul></li></ol>",
+    "3) a\n4) b": '<ol start="3"><li>a</li><li>b</li></ol>',
+    "- a\n\n  more\n- b": "<ul><li><p>a</p><p>more</p></li><li>b</li></ul>",
+    "- [x] a\n- [ ] b": (
+        '<ul><li class="task"><input checked="">a</li><li class="task"><input>b</li></ul>'
+    ),
+    "> a\n> - b": "<blockquote><p>a</p><ul><li>b</li></ul></blockquote>",
+    "a\n\n---\n\nb": "<p>a</p><hr><p>b</p>",
+    "```py\nx = 1 < 2\n```\nafter": (
+        '<figure class="code"><pre><code>x = 1 &lt; 2</code></pre></figure><p>after</p>'
+    ),
+    "```\nstill open": '<figure class="code"><pre><code>still open</code></pre></figure>',
+    "~~~~\n```\n~~~~": '<figure class="code"><pre><code>```</code></pre></figure>',
+    "| a | b |\n|---|--:|\n| c \\| d | **e** |\n| f |": (
+        '<div class="wide"><table><thead><tr><th class="to-start">a</th><th class="to-end">b</th>'
+        '</tr></thead><tbody><tr><td class="to-start">c | d</td><td class="to-end"><strong>e'
+        '</strong></td></tr><tr><td class="to-start">f</td><td class="to-end"></td></tr></tbody>'
+        "</table></div>"
+    ),
+    "[a **b**](https://example.org/x_(y) 'title')": (
+        '<p><a href="https://example.org/x_(y)">a <strong>b</strong></a></p>'
+    ),
+    "see https://example.org/a_b. (https://example.org/c)": (
+        '<p>see <a href="https://example.org/a_b">https://example.org/a_b</a>. '
+        '(<a href="https://example.org/c">https://example.org/c</a>)</p>'
+    ),
+    "<https://example.org>": '<p><a href="https://example.org/">https://example.org</a></p>',
+    "[a](javascript:x) <b>c</b> &amp;": (
+        '<p><span class="dead">a</span> &lt;b&gt;c&lt;/b&gt; &amp;amp;</p>'
+    ),
+    "![p](https://example.org/p.png)": '<p><a href="https://example.org/p.png">image: p</a></p>',
+    "[not a link] [x] (y)": "<p>[not a link] [x] (y)</p>",
+    "1986\n2. is a year": "<p>1986<br>2. is a year</p>",
+}
+
+
+async def _opened(pages: Opener, url: str) -> Shown:
+    shown = await pages(url)
+    await shown.page.wait_for_selector("#welcome:not([hidden])")
+    return shown
+
+
+async def test_markdown_becomes_what_its_writer_meant(pages: Opener) -> None:
+    async with serving(saying()) as here:
+        shown = await _opened(pages, here.url)
+        got = await shown.eval(_RENDER, [[text] for text in CASES])
+        assert dict(zip(CASES, got, strict=True)) == CASES
+
+
+SIGNS: Final = st.sampled_from(
+    [*"ab1.#>-*_~`|[]()!\\<:\n\n\n  ", "```", "\n- ", "\n1. ", "|-", "http://"]
+)
+TEXTS: Final = st.lists(SIGNS, max_size=60).map("".join)
+
+
+def _samples(strategy: st.SearchStrategy[Any], count: int) -> list[Any]:
+    """As many samples as a browser is asked about at once."""
+    found: list[Any] = []
+
+    @settings(max_examples=count, database=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(strategy)
+    def gather(sample: Any) -> None:
+        found.append(sample)
+
+    gather()
+    return found
+
+
+async def test_a_text_that_comes_in_pieces_looks_as_if_it_had_come_at_once(pages: Opener) -> None:
+    pieces = [*_samples(st.lists(TEXTS, max_size=6), 400), *([*text] for text in CASES)]
+    pieces += [[*text] for text in _samples(TEXTS, 300)]
+    async with serving(saying()) as here:
+        shown = await _opened(pages, here.url)
+        streamed = await shown.eval(_RENDER, pieces)
+        at_once = await shown.eval(_RENDER, [["".join(each)] for each in pieces])
+        different = [
+            (each, one, other)
+            for each, one, other in zip(pieces, streamed, at_once, strict=True)
+            if one != other
+        ]
+        assert different == []
+
+
+_HOSTILE: Final = """async () => {
+    const { blocks } = await import(new URL("console/blocks.js", document.baseURI));
+    const pieces = [
+        "*", "*a ", "_a_", "[", "](", "![", "`a``b", "> ", "- ", "|", "a|b\\n", "#", "\\\\", "[a](",
+        "~~a", "1. a\\n", "**a*b", "- a\\n", " ", "http://", "<http://a", "|-",
+        "a\\n|-|\\n", "```\\n",
+    ];
+    const steps = Array.from({ length: 400 }, (_, at) => " ".repeat(at * 2) + "- a").join("\\n");
+    const slow = [];
+    for (const text of [...pieces.map((piece) => piece.repeat(20000)), steps]) {
+        const begun = performance.now();
+        blocks(text.split("\\n"));
+        const took = performance.now() - begun;
+        if (took > 2000) slow.push([text.slice(0, 20), Math.round(took)]);
+    }
+    return slow;
+}"""
+
+
+async def test_no_text_holds_the_page_up(pages: Opener) -> None:
+    async with serving(saying()) as here:
+        shown = await _opened(pages, here.url)
+        assert await shown.eval(_HOSTILE) == []
+
+
+async def test_only_the_end_of_a_growing_text_is_made_anew(pages: Opener) -> None:
+    async with serving(saying()) as here:
+        shown = await _opened(pages, here.url)
+        kept = await shown.eval(
+            """async () => {
+                const { Markdown } = await import(new URL("console/markdown.js", document.baseURI));
+                const made = new Markdown();
+                made.show("first\\n\\nsecond\\n\\nthird\\n\\nfourth");
+                const [first, second] = made.node.children;
+                made.show(made.text + " goes on\\n\\nfifth");
+                return [first, second].map((node) => node.parentNode === made.node);
+            }"""
+        )
+        assert kept == [True, True]
