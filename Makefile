@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help demo chat test check format bench headline changelog lock clean
+.PHONY: help demo chat test check format bench headline stubs changelog lock clean
 
 help: ## What can be made
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -e 's/:.*## /: /' -e 's/^/make /'
@@ -37,6 +37,12 @@ bench: $(READY) ## Measure what the performance page quotes
 
 headline: $(READY) ## Show what such systems are judged by, beside a reference
 	$(BIN)/python -m bench.headline
+
+stubs: $(READY) ## Make the stubs of serve/grpc/v1 anew from its .proto files
+	$(BIN)/python -m grpc_tools.protoc --plugin=protoc-gen-mypy=$(BIN)/protoc-gen-mypy \
+		--plugin=protoc-gen-mypy_grpc=$(BIN)/protoc-gen-mypy_grpc -I src --python_out=src \
+		--grpc_python_out=src --mypy_out=readable_stubs,quiet:src --mypy_grpc_out=quiet:src \
+		src/retinue/serve/grpc/v1/*.proto
 
 changelog: $(READY) ## Move the fragments of changelog.d into CHANGELOG.md
 	$(BIN)/towncrier build --yes

