@@ -4,6 +4,7 @@ import pytest
 
 from retinue import Agent, events
 from retinue.chains.events import Event
+from retinue.cli.foreground import Foreground
 from retinue.cli.turns import run_turn
 from retinue.models.scripted import Scripted
 
@@ -33,5 +34,5 @@ async def test_a_view_that_fails_is_closed_and_its_turn_is_cancelled() -> None:
     view = Torn()
     model = Scripted("one", "two")
     with pytest.raises(OSError, match="the terminal is gone"):
-        await run_turn(Agent(model), "x", view, conversation=None, owner=None)
+        await run_turn(Agent(model), "x", view, Foreground(), conversation=None, owner=None)
     assert view.seen == ["close", "note"]

@@ -11,6 +11,7 @@ from retinue.cli.answers import Given, resume_command
 from retinue.cli.capabilities import show_capabilities
 from retinue.cli.chat import converse
 from retinue.cli.exits import told
+from retinue.cli.foreground import Foreground
 from retinue.cli.keeping import with_memory
 from retinue.cli.once import ask_once, question_of
 from retinue.cli.options import (
@@ -96,7 +97,12 @@ def chat(
         if no_memory and database is not None:
             raise ConfigError("--no-memory keeps nothing, so --database has no use; drop one.")
         agent = with_memory(agent_of(target), database=database, on_disk=not no_memory)
-        with Session(agent, conversation=conversation, owner=owner, thinking=thinking) as session:
+        with (
+            Foreground() as front,
+            Session(
+                agent, front, conversation=conversation, owner=owner, thinking=thinking
+            ) as session,
+        ):
             code = converse(session, keep=not no_memory, debug=debug)
         raise typer.Exit(code)
 
@@ -130,22 +136,26 @@ def run(
             chosen = chosen.with_(model=model)
         if conversation is not None:
             chosen = with_memory(chosen, database=database)
-        turn = ask_once(
-            chosen,
-            question_of(question),
-            conversation=conversation,
+        command = resume_command(
+            conversation or "",
+            target=agent or model,
+            model=model if agent else None,
+            database=database,
             owner=owner,
-            as_json=as_json,
-            thinking=thinking,
-            resume=resume_command(
-                conversation or "",
-                target=agent or model,
-                model=model if agent else None,
-                database=database,
-                owner=owner,
-            ),
         )
-        raise typer.Exit(asyncio.run(turn))
+        with Foreground() as front:
+            turn = ask_once(
+                chosen,
+                front.wait(lambda: question_of(question)),
+                front,
+                conversation=conversation,
+                owner=owner,
+                as_json=as_json,
+                thinking=thinking,
+                resume=command,
+            )
+            code = front.run(turn)
+        raise typer.Exit(code)
 
 
 @app.command()
@@ -181,9 +191,12 @@ def resume(
         command = resume_command(
             conversation, target=target, model=model, database=database, owner=owner
         )
-        with Session(
-            agent, conversation=conversation, owner=owner, thinking=thinking, view=view
-        ) as session:
+        with (
+            Foreground() as front,
+            Session(
+                agent, front, conversation=conversation, owner=owner, thinking=thinking, view=view
+            ) as session,
+        ):
             code = go_on(session, given, as_json=as_json, command=command)
         raise typer.Exit(code)
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from rich.text import Text
 
@@ -35,13 +36,13 @@ def converse(session: Session, *, keep: bool, debug: bool) -> int:
     if not (sys.stdin.isatty() and session.console.is_terminal):
         if store_of(session.agent) is not None:
             session.entries()  # a database that cannot be read is told before the first question
-        lines = reader.lines()
+        lines = reader.lines(session.front.wait)
         session.prompt = _piped(lines)
         codes = [code for code in _answers(session, lines, debug) if code != DONE]
         return codes[0] if codes else DONE
-    session.prompt = reader.answer
+    session.prompt = partial(reader.answer, session.front.wait)
     _greet(session)
-    for _ in _answers(session, reader.typed(COMMANDS, keep=keep), debug):
+    for _ in _answers(session, reader.typed(COMMANDS, session.front.wait, keep=keep), debug):
         pass
     _take_leave(session, keep)
     return DONE

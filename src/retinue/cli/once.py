@@ -8,6 +8,7 @@ from rich.console import Console
 from retinue.agent import Agent
 from retinue.cli.answers import pending_lines
 from retinue.cli.exits import code_of
+from retinue.cli.foreground import Foreground
 from retinue.cli.keeping import let_go
 from retinue.cli.plain import JsonLines
 from retinue.cli.session import view_on
@@ -24,6 +25,7 @@ def question_of(text: str) -> str:
 async def ask_once(
     agent: Agent,
     question: str,
+    front: Foreground,
     *,
     conversation: str | None,
     owner: str | None,
@@ -35,6 +37,7 @@ async def ask_once(
 
     Args:
         agent, question, conversation, owner: the turn.
+        front: where it runs.
         as_json: whether it is shown as events.
         thinking: whether reasoning is shown.
         resume: the command that goes on with the conversation, for a turn that pauses.
@@ -47,7 +50,9 @@ async def ask_once(
     """
     view = JsonLines() if as_json else view_on(Console(), thinking=thinking)
     try:
-        outcome = await run_turn(agent, question, view, conversation=conversation, owner=owner)
+        outcome = await run_turn(
+            agent, question, view, front, conversation=conversation, owner=owner
+        )
         if outcome.status == "paused":
             view.note("\n".join([*pending_lines(outcome.pending), _advice(conversation, resume)]))
         return code_of(outcome.status)

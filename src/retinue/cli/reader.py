@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from retinue.cli import places
+from retinue.cli.foreground import Wait
 from retinue.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -16,27 +17,32 @@ PROMPT: Final = "> "
 _LEAVING: Final = "Press Ctrl-C again, or Ctrl-D, to leave."
 
 
-def lines() -> Iterator[str]:
-    """The lines of standard input that are not blank."""
-    for line in sys.stdin:
+def lines(wait: Wait) -> Iterator[str]:
+    """The lines of standard input that are not blank.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C.
+    """
+    while line := wait(sys.stdin.readline):
         if line.strip():
             yield line.rstrip("\r\n")
 
 
-def typed(commands: Iterable[str], *, keep: bool) -> Iterator[str]:
+def typed(commands: Iterable[str], wait: Wait, *, keep: bool) -> Iterator[str]:
     """What is typed, until Ctrl-D, or Ctrl-C twice on an empty line.
 
     Enter sends; Alt-Enter, and line breaks in what is pasted, make new lines.
 
     Args:
         commands: words that Tab completes.
+        wait: what waits for the lines.
         keep: whether what is typed is remembered for the next time, in the user's data folder.
     """
     prompt = _prompt(commands, keep)
     leaving = False
     while True:
         try:
-            text = prompt.prompt()
+            text = wait(prompt.prompt)
         except EOFError:
             return
         except KeyboardInterrupt:
@@ -57,10 +63,11 @@ class NotNow(Exception):
     """Whoever was asked pressed Ctrl-C in place of an answer."""
 
 
-def answer(prompt: str, default: str) -> str:
+def answer(wait: Wait, prompt: str, default: str) -> str:
     """One answer that is typed; it is not remembered.
 
     Args:
+        wait: what waits for it.
         prompt: what stands before it.
         default: what stands there already, to be edited; Alt-Enter makes new lines in it.
 
@@ -78,7 +85,7 @@ def answer(prompt: str, default: str) -> str:
         reserve_space_for_menu=0,
     )
     try:
-        return session.prompt(default=default)
+        return wait(lambda: session.prompt(default=default))
     except KeyboardInterrupt:
         raise NotNow from None
 

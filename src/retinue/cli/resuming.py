@@ -1,6 +1,7 @@
 """`retinue resume`: a paused turn goes on with answers of the command line, or asks for them."""
 
 import sys
+from functools import partial
 
 from retinue.cli import reader
 from retinue.cli.answers import Given, pending_lines
@@ -43,7 +44,7 @@ def go_on(session: Session, given: Given, *, as_json: bool, command: str) -> int
             print_json(call)
         return WAITS
     elif sys.stdin.isatty() and session.console.is_terminal:
-        session.prompt = reader.answer
+        session.prompt = partial(reader.answer, session.front.wait)
         code = answer_all(session)
     else:
         print("\n".join(pending_lines(pending)))

@@ -1,9 +1,8 @@
-"""A chat's state: the agent, the conversation, and the event loop that turns run in.
+"""A chat's state: the agent, the conversation, and the foreground that turns run in.
 
 The loop runs while a turn does, and stands still while somebody types.
 """
 
-import asyncio
 import secrets
 import sys
 import time
@@ -15,6 +14,7 @@ from rich.text import Text
 from retinue.agent import Agent
 from retinue.chains import TurnResponse
 from retinue.cli.exits import code_of
+from retinue.cli.foreground import Foreground
 from retinue.cli.keeping import let_go, store_of
 from retinue.cli.plain import Plain
 from retinue.cli.screen import Screen
@@ -33,6 +33,7 @@ class Session:
 
     Args:
         agent: the agent, with its memory.
+        front: what its turns run in, and whoever chats is waited for in.
         conversation: the id to go on with, or None for a new one.
         owner: whose conversation it is.
         thinking: whether reasoning is shown.
@@ -47,6 +48,7 @@ class Session:
     def __init__(
         self,
         agent: Agent,
+        front: Foreground,
         *,
         conversation: str | None = None,
         owner: str | None = None,
@@ -54,20 +56,19 @@ class Session:
         view: View | None = None,
     ) -> None:
         self.agent = agent
+        self.front = front
         self.conversation = _new_id() if conversation is None else conversation
         self.console = Console()
         self.over = False
         self.prompt: Prompt = _nobody
         self._owner = owner
         self._view = view_on(self.console, thinking=thinking) if view is None else view
-        self._runner = asyncio.Runner()
 
     def __enter__(self) -> "Session":
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._runner:
-            self._runner.run(let_go(self.agent))
+        self.front.run(let_go(self.agent))
 
     def ask(self, question: str) -> int:
         """Runs one turn and shows it; gives the exit code that fits how it ended.
@@ -79,10 +80,11 @@ class Session:
             self.agent,
             question,
             self._view,
+            self.front,
             conversation=self.conversation,
             owner=self._owner,
         )
-        return code_of(self._runner.run(turn).status)
+        return code_of(self.front.run(turn).status)
 
     def pending(self) -> tuple[PendingCall, ...]:
         """The calls that a paused turn of the conversation waits for.
@@ -92,7 +94,7 @@ class Session:
             StoreError: the store cannot read it, or it belongs to somebody else.
         """
         try:
-            return self._runner.run(self.agent.pending(self.conversation, owner=self._owner))
+            return self.front.run(self.agent.pending(self.conversation, owner=self._owner))
         except ConfigError:
             return ()  # its memory keeps no turns that wait
 
@@ -107,9 +109,9 @@ class Session:
 
         async def turn() -> TurnResponse:
             begun = await self.agent.stream_resume(self.conversation, answers, owner=self._owner)
-            return await show_turn(begun, self._view)
+            return await show_turn(begun, self._view, self.front)
 
-        return code_of(self._runner.run(turn()).status)
+        return code_of(self.front.run(turn()).status)
 
     def tell(self, text: str) -> None:
         """Says something that is no answer: on the terminal, or on standard error."""
@@ -132,7 +134,7 @@ class Session:
         async def read() -> Sequence[Entry]:
             return await store.tail(self.conversation, owner=self._owner)
 
-        return self._runner.run(read())
+        return self.front.run(read())
 
     def restart(self) -> None:
         """Begins a new conversation; the old one stays where it is."""
@@ -146,7 +148,7 @@ class Session:
         """
         before = self.agent
         self.agent = before.with_(model=model)
-        self._runner.run(before.model.close())
+        self.front.run(before.model.close())
 
 
 def view_on(console: Console, *, thinking: bool) -> View:
