@@ -15,6 +15,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from retinue.models.gemini.messages import UNSIGNED
+from tests.models.listening import listening
 from tests.wire.sends.recorder import Sent
 
 KEY = "AIza-vendor-key"
@@ -240,13 +241,6 @@ def _refused(status: int, words: str) -> web.Response:
 async def vendor(*steps: Step) -> AsyncIterator[Vendor]:
     """A server that answers these steps, one a request, until the end of the block."""
     serving = Vendor(steps)
-    app = web.Application(client_max_size=2**26, handler_args={"handler_cancellation": True})
-    app.router.add_post("/v1beta/models/{model}", serving.handle)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        serving.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1beta"
+    async with listening("/v1beta/models/{model}", serving.handle) as address:
+        serving.url = f"{address}/v1beta"
         yield serving
-    finally:
-        await runner.cleanup()

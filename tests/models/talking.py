@@ -1,10 +1,14 @@
 """Turns of whole agents, and the tools that their models call."""
 
+import asyncio
 from collections.abc import AsyncIterable
-from typing import Any
+from typing import Any, Protocol
+
+import pytest
 
 from retinue import Agent, Image, TurnResponse, events, tool
 from retinue.chains.events import Event
+from retinue.errors import ModelError
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(8)
 
@@ -45,3 +49,32 @@ async def read(turn: AsyncIterable[Event], seen: list[Event]) -> None:
 def text_of(seen: list[Event]) -> str:
     """The text that was shown."""
     return "".join(event.text for event in seen if isinstance(event, events.TextChunk))
+
+
+class Holding(Protocol):
+    """A vendor that stops in the middle of an answer."""
+
+    holding: asyncio.Event
+    left: asyncio.Event
+
+
+async def cancel_and_go_on(agent: Agent, at: Holding) -> None:
+    """Cancels a turn in the middle of its answer, and asks something else, which must go well."""
+    turn = agent.stream("Weather?", conversation="c")
+    reading = asyncio.create_task(read(turn, []))
+    async with asyncio.timeout(5):
+        await at.holding.wait()
+        turn.cancel("Never mind.")
+        await reading
+        await at.left.wait()
+    assert (await turn.result()).status == "cancelled"
+    assert (await agent.run("And now?", conversation="c")).text == "Fine."
+
+
+async def break_off(agent: Agent, *, shown: str, told: str) -> None:
+    """A turn that fails in the middle of its answer: what was shown stays, and nobody asks anew."""
+    seen: list[Event] = []
+    with pytest.raises(ModelError, match=told):
+        await read(agent.stream("Go"), seen)
+    assert text_of(seen) == shown
+    assert not any(isinstance(event, events.AttemptDiscarded) for event in seen)

@@ -157,6 +157,7 @@ async def test_a_wrong_key_is_told_by_where_it_comes_from(
     rig: Any, session: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-of-nobody")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", rig.anthropic(session))
     with pytest.raises(ModelRefused, match="Check ANTHROPIC_API_KEY") as caught:
         await ask(claude(rig, session, api_key=None))
     assert "sk-ant-of-nobody" not in str(caught.value)

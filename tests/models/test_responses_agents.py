@@ -7,15 +7,20 @@ import pytest
 
 from retinue import Agent, Image, tool
 from retinue.advisors import Memory
-from retinue.chains.events import AttemptDiscarded, Event, ThinkingChunk
+from retinue.chains.events import ThinkingChunk
 from retinue.chains.settings import Settings
-from retinue.errors import ModelError
 from retinue.messages import Thinking, Usage
 from retinue.models import Responses
 from retinue.models.base import ModelRetry
 from retinue.stores import InMemory
 from tests.models.calling import BOTH
-from tests.models.talking import PNG, read, talk, text_of, weather
+from tests.models.talking import (
+    PNG,
+    break_off,
+    cancel_and_go_on,
+    talk,
+    weather,
+)
 from tests.models.vendor import KEY, MODEL, Step, Vendor, answer, asks, says, thinks, vendor
 
 
@@ -175,15 +180,7 @@ async def test_a_turn_cancelled_in_mid_answer_leaves_a_log_that_a_strict_server_
     )  # fmt: skip
     async with vendor(held, answer(thinks(), says("Fine."))) as at:
         agent = Agent(model_of(at), tools=[weather], advisors=[Memory(InMemory())])
-        turn = agent.stream("Weather?", conversation="c")
-        reading = asyncio.create_task(read(turn, []))
-        async with asyncio.timeout(5):
-            await at.holding.wait()
-            turn.cancel("Never mind.")
-            await reading
-            await at.left.wait()
-        assert (await turn.result()).status == "cancelled"
-        assert (await agent.run("And now?", conversation="c")).text == "Fine."
+        await cancel_and_go_on(agent, at)
     assert at.refusals == []
 
 
@@ -191,11 +188,7 @@ async def test_a_turn_cancelled_in_mid_answer_leaves_a_log_that_a_strict_server_
 @pytest.mark.behaviour("B-ST-12", "B-ST-2")
 async def test_an_error_in_mid_stream_keeps_the_partial_text_and_the_words_of_the_vendor() -> None:
     async with vendor(answer(says("Half of an answer"), error=5)) as at:
-        seen: list[Event] = []
-        with pytest.raises(ModelError, match="It broke"):
-            await read(Agent(model_of(at)).stream("Go"), seen)
-    assert text_of(seen) == "Half of an"
-    assert not any(isinstance(event, AttemptDiscarded) for event in seen)
+        await break_off(Agent(model_of(at)), shown="Half of an", told="It broke")
     assert len(at.requests) == 1
 
 

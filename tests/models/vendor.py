@@ -14,6 +14,7 @@ from typing import Any
 from aiohttp import web
 from msgspec import Struct
 
+from tests.models.listening import listening
 from tests.wire.sends.recorder import Sent
 
 KEY = "sk-vendor-key"
@@ -263,13 +264,6 @@ def _growth(item: Item) -> Iterator[tuple[str, str, str]]:
 async def vendor(*steps: Step) -> AsyncIterator[Vendor]:
     """A server that answers these steps, one a request, until the end of the block."""
     serving = Vendor(steps)
-    app = web.Application(client_max_size=2**26, handler_args={"handler_cancellation": True})
-    app.router.add_post("/v1/responses", serving.handle)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        serving.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    async with listening("/v1/responses", serving.handle) as address:
+        serving.url = f"{address}/v1"
         yield serving
-    finally:
-        await runner.cleanup()

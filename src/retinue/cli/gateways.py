@@ -9,7 +9,7 @@ from retinue.cli.plain import print_json
 from retinue.cli.rows import print_rows
 from retinue.errors import ConfigError
 from retinue.models.gateways import ALIASES, GATEWAYS, Gateway
-from retinue.models.resolve import ANTHROPIC, LOCAL, RESPONSES
+from retinue.models.resolve import LOCAL, RESPONSES
 
 
 class Place(Struct, frozen=True):
@@ -62,16 +62,9 @@ def _gateway(row: Gateway) -> Place:
 
 
 def _anthropic() -> Place:
-    from retinue.models.anthropic.model import BASE_URL, KEY_VARS, URL_VAR
+    from retinue.models.anthropic.model import PLACE
 
-    held = next((name for name in KEY_VARS if os.environ.get(name, "").strip()), None)
-    return Place(
-        provider=ANTHROPIC,
-        address=f"${URL_VAR}" if os.environ.get(URL_VAR) else BASE_URL,
-        variable=held or " or ".join(KEY_VARS),
-        key="set" if held else "not set",
-        note="",
-    )
+    return _gateway(PLACE)
 
 
 def _gemini() -> Place:

@@ -1,13 +1,17 @@
 """How a gateway is reached: its row, its address, and the key for it. No I/O.
 
 The models of every format that gateways serve are built on it, each with a path of its own.
+
+A key of the environment goes to the vendor that it is for, and to where the environment itself says
+that this is: never to an address that a program gives, which may be anybody's. That takes a key
+that the program gives too.
 """
 
 import os
 from collections.abc import Mapping
 
-from retinue.errors import ConfigError, UnknownModelError
-from retinue.models.endpoint import Endpoint, check_address, check_key, host_of, missing_key
+from retinue.errors import ConfigError, MissingKeyError, UnknownModelError
+from retinue.models.endpoint import Endpoint, check_address, check_key, host_of, origin_of
 from retinue.models.failures import Peer
 from retinue.models.gateways import ALIASES, COMPATIBLE, GATEWAYS, Gateway
 
@@ -56,16 +60,20 @@ def endpoint_of(
         MissingKeyError: the gateway needs a key and none is given or set.
         ConfigError: the URL or the key cannot be one.
     """
-    base = _base_url(row, base_url)
+    base = base_url_of(row, base_url)
     url = base if base.endswith(path) else base + path
-    key = _key(row, api_key)
-    where = " or ".join(row.key_vars) if row.key_vars and api_key is None else "api_key"
-    peer = Peer(row.name, host_of(base), model, where, [key] if key else [])
+    key, whence = key_for(row, base, api_key)
+    peer = Peer(row.name, host_of(base), model, whence, [key] if key else [])
     given = {name: value for name, value in headers.items() if value is not None}
     return Endpoint(peer, url, {**_key_header(row, key), **given}, timeout)
 
 
-def _base_url(row: Gateway, given: str | None) -> str:
+def base_url_of(row: Gateway, given: str | None) -> str:
+    """The base URL that is meant: the one given, the environment's, or the gateway's own.
+
+    Raises:
+        ConfigError: there is none, or it cannot be one.
+    """
     if given is None and row.url_var is not None and (set_ := os.environ.get(row.url_var)):
         base = check_address(set_, row.url_var)
         return base if base.endswith(row.url_path) else base + row.url_path
@@ -76,13 +84,36 @@ def _base_url(row: Gateway, given: str | None) -> str:
     return check_address(base)
 
 
-def _key(row: Gateway, given: str | None) -> str | None:
-    found = (os.environ.get(variable) for variable in row.key_vars)
-    key = next(filter(None, found), None) if given is None else given
+def key_for(row: Gateway, base: str, given: str | None) -> tuple[str | None, str]:
+    """The key that goes to a base URL, and where it comes from, in words.
+
+    Raises:
+        MissingKeyError: the gateway needs a key and there is none for this address.
+        ConfigError: the key cannot be one.
+    """
+    names, whence = " or ".join(row.key_vars), "api_key"
+    way = f"set {names}, or in Python give api_key=..." if names else "in Python give api_key=..."
+    key = given
+    if given is None and names:
+        found = next(filter(None, map(os.environ.get, row.key_vars)), None)
+        if _is_at_home(row, base):
+            key, whence = found, names
+        elif found is not None:
+            kept = f"the key in {names} goes to {host_of(row.base_url or '')} alone"
+            way, whence = f"give api_key=...; {kept}", f"api_key: {kept}"
     key = check_key(row.name, key)
     if key is None and row.needs_key:
-        raise missing_key(row.name, row.key_vars)
-    return key
+        raise MissingKeyError(f"{row.name} needs a key: {way}")
+    return key, whence
+
+
+def _is_at_home(row: Gateway, base: str) -> bool:
+    """Whether a base URL is the vendor's own, or the environment's. Where a gateway has no vendor
+    who runs it, it is at home wherever it is."""
+    if row.base_url is None or origin_of(row.base_url)[1] == "localhost":
+        return True
+    said = None if row.url_var is None else os.environ.get(row.url_var)
+    return origin_of(base) in map(origin_of, filter(None, (row.base_url, said)))
 
 
 def _key_header(row: Gateway, key: str | None) -> dict[str, str]:

@@ -10,13 +10,14 @@ from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from retinue.chains.settings import Settings
-from retinue.errors import ConfigError, MissingKeyError
+from retinue.errors import ConfigError
 from retinue.messages import Delta, UsageDelta
 from retinue.models import failures, sse, transport
 from retinue.models.base import Send
 from retinue.models.failures import Peer
 from retinue.models.sse import Event
 from retinue.tools.options import is_positive
+from retinue.tools.shapes import is_mapping
 
 _SECRET_HEADERS: Final = ("auth", "key", "token", "secret", "cookie")
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -193,27 +194,41 @@ def check_address(base: str, whence: str = "base_url") -> str:
     return base.rstrip("/")
 
 
+def origin_of(address: str) -> tuple[str, str | None, int | None]:
+    """The scheme, the host and the port of an address: who answers there."""
+    parts = urlsplit(address)
+    default = 443 if parts.scheme == "https" else 80
+    return parts.scheme, parts.hostname, parts.port or default
+
+
 def host_of(address: str) -> str:
     """The host, and the port if there is one, as errors name it."""
     return urlsplit(address).netloc.rpartition("@")[2]
-
-
-def missing_key(provider: str, variables: Sequence[str]) -> MissingKeyError:
-    """The error for a key that is neither given nor set in one of the variables."""
-    way = f"set {' or '.join(variables)}, or in Python" if variables else "in Python"
-    return MissingKeyError(f"{provider} needs a key: {way} give api_key=...")
 
 
 def check_key(provider: str, key: str | None) -> str | None:
     """The key without space round it, or None if it is empty.
 
     Raises:
-        ConfigError: it holds what no header can hold.
+        ConfigError: it is no text, or holds what no header can hold.
     """
+    if not isinstance(key, str | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ConfigError(f"The key for {provider} is a text, not {type(key).__name__}.")
     key = (key or "").strip()  # keys read from files end in a newline
     if key and not (key.isascii() and key.isprintable()):
         raise ConfigError(f"The key for {provider} holds characters that no key has; check it.")
     return key or None
+
+
+def given_headers(headers: Mapping[str, str] | None) -> Mapping[str, str]:
+    """The headers that a user gives, none by default.
+
+    Raises:
+        ConfigError: they are no mapping.
+    """
+    if headers is not None and not is_mapping(headers):
+        raise ConfigError("headers=... cannot be used; give a mapping of texts to texts.")
+    return headers or {}
 
 
 def check_headers(headers: Mapping[str, str]) -> None:

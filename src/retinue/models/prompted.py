@@ -64,9 +64,17 @@ class PromptedTools:
         model: the model to ask.
         brief: name the fields of a tool only, and leave its JSON Schema out of the prompt. Very
             small models read a text better so; the schema still binds what they write.
+
+    Raises:
+        ConfigError: what is given is no model object.
     """
 
     def __init__(self, model: Model, *, brief: bool = False) -> None:
+        if isinstance(model, type) or not hasattr(model, "generate"):
+            raise ConfigError(
+                f"PromptedTools({model!r}) cannot be used; give a model object, such as"
+                " PromptedTools(OpenAI(...))."
+            )
         self._model = model
         self._brief = brief
         self._capabilities = with_prompted_tools(declared_by(model))

@@ -49,11 +49,11 @@ def resolve(model: str | Model) -> Model:
         MissingExtraError: a bridge is asked for and its library is not installed.
     """
     if not isinstance(model, str):
-        if hasattr(model, "generate"):
+        if hasattr(model, "generate") and not isinstance(model, type):
             return model
+        what = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
         raise ConfigError(
-            f"A model is a text such as 'openai:gpt-5-mini' or a model object, not"
-            f" {type(model).__name__}."
+            f"A model is a text such as 'openai:gpt-5-mini' or a model object, not {what}."
         )
     provider, name = named(model)
     if provider == LOCAL:

@@ -1,12 +1,14 @@
 """A Claude model behind the Anthropic Messages format."""
 
-import os
 import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from msgspec import structs
+
 from retinue.chains.requests import ChatRequest
 from retinue.errors import ConfigError
+from retinue.models.access import base_url_of, key_for
 from retinue.models.anthropic.abilities import NEWEST, Abilities, abilities_of
 from retinue.models.anthropic.cache import Cache, check_strategy
 from retinue.models.anthropic.decode import Decoder
@@ -15,20 +17,18 @@ from retinue.models.anthropic.messages import PROVIDER
 from retinue.models.anthropic.pauses import AnswerInParts
 from retinue.models.base import Send
 from retinue.models.capabilities import UNKNOWN, Capabilities
-from retinue.models.endpoint import (
-    Endpoint,
-    check_address,
-    check_key,
-    check_model,
-    host_of,
-    missing_key,
-)
+from retinue.models.endpoint import Endpoint, check_model, given_headers, host_of
 from retinue.models.failures import Peer
+from retinue.models.gateways import Gateway
 from retinue.models.hosted import Hosted
 
-BASE_URL: Final = "https://api.anthropic.com"
-URL_VAR: Final = "ANTHROPIC_BASE_URL"
-KEY_VARS: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+PLACE: Final = Gateway(
+    name=PROVIDER,
+    base_url="https://api.anthropic.com",
+    url_var="ANTHROPIC_BASE_URL",
+    key_vars=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
+)
+"""How Anthropic is reached. Of a gateway's row the address and the key count here."""
 
 _VERSION: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -53,7 +53,8 @@ class Anthropic(Hosted[Abilities]):
         base_url: what `/v1/messages` is appended to; by default what `ANTHROPIC_BASE_URL` holds,
             or Anthropic's own.
         api_key: the key; by default what `ANTHROPIC_API_KEY` or `ANTHROPIC_AUTH_TOKEN` holds. With
-            a base URL there need be none.
+            a base URL there need be none, and the environment's is not sent to other hosts than
+            Anthropic's.
         headers: further HTTP headers of every request, such as "anthropic-beta".
         timeout: seconds without a byte before a call fails; 120 by default.
         cache: what the vendor is to remember of the prompt: "auto", "none", "system", "tools" or
@@ -84,13 +85,11 @@ class Anthropic(Hosted[Abilities]):
         if not _VERSION.fullmatch(version):
             raise ConfigError(f"version must be a date such as {NEWEST!r}, not {version!r}.")
         able = capabilities.over(abilities_of(name))
-        address = check_address(
-            base_url or os.environ.get(URL_VAR) or BASE_URL, "base_url" if base_url else URL_VAR
-        )
-        key = _key(api_key, needed=base_url is None)
-        where = " or ".join(KEY_VARS) if api_key is None else "api_key"
-        peer = Peer(PROVIDER, host_of(address), name, where, [key] if key else [])
-        said = {"anthropic-version": version, **_key_header(key, version), **(headers or {})}
+        address = base_url_of(PLACE, base_url)
+        place = PLACE if base_url is None else structs.replace(PLACE, needs_key=False)
+        key, whence = key_for(place, address, api_key)
+        peer = Peer(PROVIDER, host_of(address), name, whence, [key] if key else [])
+        said = {"anthropic-version": version, **_key_header(key, version), **given_headers(headers)}
         endpoint = Endpoint(peer, _messages_url(address), said, timeout)
         super().__init__(name, PROVIDER, able.at(version), endpoint)
         self._encoder = RequestEncoder(name, able, version, cache)
@@ -118,14 +117,6 @@ def _messages_url(address: str) -> str:
     if address.endswith("/messages"):
         return address
     return f"{address}/messages" if address.endswith("/v1") else f"{address}/v1/messages"
-
-
-def _key(given: str | None, *, needed: bool) -> str | None:
-    found = (os.environ.get(variable) for variable in KEY_VARS)
-    key = check_key(PROVIDER, next(filter(None, found), None) if given is None else given)
-    if key is None and needed:
-        raise missing_key(PROVIDER, KEY_VARS[:1])
-    return key
 
 
 def _key_header(key: str | None, version: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from retinue.chains.requests import ChatRequest
 from retinue.models.access import endpoint_of
 from retinue.models.base import Send
 from retinue.models.capabilities import UNKNOWN, Capabilities
-from retinue.models.endpoint import check_model
+from retinue.models.endpoint import check_model, given_headers
 from retinue.models.gateways import Gateway
 from retinue.models.gemini.abilities import Abilities, abilities_of
 from retinue.models.gemini.decode import Decoder
@@ -44,7 +44,7 @@ class Gemini(Hosted[Abilities]):
         base_url: what `/models/...` is appended to; by default Google's own, or `/v1beta` at what
             `GOOGLE_GEMINI_BASE_URL` holds. For Vertex AI it ends in `/publishers/google`.
         api_key: the key; by default what `GEMINI_API_KEY` or `GOOGLE_API_KEY` holds. With a base
-            URL there need be none.
+            URL there need be none, and the environment's is not sent to other hosts than Google's.
         headers: further HTTP headers of every request, such as "authorization" for Vertex AI.
         timeout: seconds without a byte before a call fails; 120 by default.
         thoughts: whether the model is to show a summary of its thoughts.
@@ -72,7 +72,7 @@ class Gemini(Hosted[Abilities]):
         whole, self._stream = (
             endpoint_of(
                 place, name, path + method,
-                base_url=base_url, api_key=api_key, headers=headers or {}, timeout=timeout,
+                base_url=base_url, api_key=api_key, headers=given_headers(headers), timeout=timeout,
             )
             for method in (":generateContent", ":streamGenerateContent?alt=sse")
         )  # fmt: skip

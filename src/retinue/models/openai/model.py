@@ -7,7 +7,7 @@ from retinue.chains.requests import ChatRequest
 from retinue.models.access import endpoint_of, row_of
 from retinue.models.base import Send
 from retinue.models.capabilities import UNKNOWN, Capabilities
-from retinue.models.endpoint import check_model
+from retinue.models.endpoint import check_model, given_headers
 from retinue.models.gateways import Gateway
 from retinue.models.hosted import Hosted
 from retinue.models.openai.decode import Decoder
@@ -21,7 +21,8 @@ class OpenAI(Hosted[Capabilities]):
         name: the model's name, such as "gpt-5-mini".
         base_url: what `/chat/completions` is appended to; by default the gateway's own. With a
             base URL and no gateway, the server is taken for one of which nothing is known.
-        api_key: the key; by default what the gateway's environment variable holds.
+        api_key: the key; by default what the gateway's environment variable holds, which is not
+            sent to other hosts than the gateway's own.
         gateway: a name in `GATEWAYS`, or a row of your own; OpenAI by default.
         headers: further HTTP headers of every request.
         timeout: seconds without a byte before a call fails; 120 by default.
@@ -57,7 +58,8 @@ class OpenAI(Hosted[Capabilities]):
             base_url=base_url,
             api_key=api_key,
             headers={
-                "OpenAI-Organization": organization, "OpenAI-Project": project, **(headers or {}),
+                "OpenAI-Organization": organization, "OpenAI-Project": project,
+                **given_headers(headers),
             },
             timeout=timeout,
         )  # fmt: skip

@@ -9,7 +9,7 @@ from retinue.errors import ConfigError
 from retinue.models.access import endpoint_of, row_of
 from retinue.models.base import Send
 from retinue.models.capabilities import UNKNOWN, Capabilities, find_row
-from retinue.models.endpoint import check_model
+from retinue.models.endpoint import check_model, given_headers
 from retinue.models.gateways import GATEWAYS, Gateway
 from retinue.models.hosted import Hosted
 from retinue.models.known import OPENAI
@@ -29,7 +29,8 @@ class Responses(Hosted[Capabilities]):
         name: the model's name, such as "gpt-5-mini".
         base_url: what `/responses` is appended to; by default the gateway's own. With a base URL
             and no gateway, the server is taken for one of which nothing is known.
-        api_key: the key; by default what the gateway's environment variable holds.
+        api_key: the key; by default what the gateway's environment variable holds, which is not
+            sent to other hosts than the gateway's own.
         gateway: a name in `GATEWAYS`, or a row of your own; OpenAI by default.
         store: whether the provider is to store its answers.
         previous_response_id: whether a request names the last stored answer and holds only the
@@ -78,7 +79,8 @@ class Responses(Hosted[Capabilities]):
             base_url=base_url,
             api_key=api_key,
             headers={
-                "OpenAI-Organization": organization, "OpenAI-Project": project, **(headers or {}),
+                "OpenAI-Organization": organization, "OpenAI-Project": project,
+                **given_headers(headers),
             },
             timeout=timeout,
         )  # fmt: skip
