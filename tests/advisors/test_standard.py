@@ -12,6 +12,7 @@ from retinue.advisors import (
     Interceptors,
     Memory,
     Pipeline,
+    Summarizer,
     Thinking,
     UsageCollector,
     Validate,
@@ -134,6 +135,19 @@ def test_two_memories_are_refused_by_name() -> None:
 
     with pytest.raises(ConfigError, match="Memory outside Memory cannot work"):
         support()
+
+
+@pytest.mark.rule("R-USAGE-4")
+async def test_what_a_memory_writes_on_the_side_is_counted_though_usage_stands_inside_it() -> None:
+    memory = Memory(summary=Summarizer(tokens=50), max_messages=4)
+    usage = UsageCollector()
+    model = Scripted(Say(text="Well.", usage=Usage(input=9, output=1)), repeat=True)
+    agent = Agent(model, advisors=standard(store=memory, prices=usage))
+    assert agent.explain().warnings == ()
+    for _ in range(6):
+        await agent.run("And then?", conversation="c")
+    assert len(model.requests) > 6
+    assert usage.total.calls == len(model.requests)
 
 
 @pytest.mark.parametrize(

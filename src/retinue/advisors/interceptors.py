@@ -21,6 +21,7 @@ from retinue.chains import (
 )
 from retinue.chains.callables import takes
 from retinue.errors import ConfigError
+from retinue.tools.shapes import listed
 
 _SHAPES: Final = {
     "before_request": ("request",),
@@ -71,7 +72,7 @@ class Interceptors(Advisor):
     ) -> None:
         if per not in _KINDS:
             raise ConfigError(f"Interceptors(per={per!r}): give 'turn' or 'call'.")
-        given = [interceptors] if isinstance(interceptors, str) else [*interceptors]
+        given = listed("interceptors", interceptors)
         if not given:
             raise ConfigError("Interceptors([]) would do nothing; give objects, or leave it out.")
         for number, each in enumerate(given, 1):

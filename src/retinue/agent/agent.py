@@ -14,7 +14,6 @@ from retinue.agent.building import (
     check_price,
     checked_tools,
     has_validator,
-    listed,
 )
 from retinue.agent.gate import Gate
 from retinue.agent.limits import Limits
@@ -40,6 +39,7 @@ from retinue.errors import ConfigError
 from retinue.messages import Input
 from retinue.models import Model, ModelRetry, cost, resolve
 from retinue.tools import NOTHING, Concurrent, Engine, Tool
+from retinue.tools.shapes import listed
 
 
 class Agent(Resumable):
@@ -275,7 +275,11 @@ class Agent(Resumable):
             name: what the other model calls it; the agent's name by default.
             description: what it is good for.
             data: the object for this agent's own tools; the caller's is not handed down.
+
+        Raises:
+            ConfigError: the name or the description is no text.
         """
+        check_parts({"name": name, "description": description}, of="as_tool")
         name = name or self.name
         return agent_tool(self, name, description or f"Gives a task to {name}.", data)
 

@@ -10,6 +10,7 @@ from retinue.errors import ConfigError
 from retinue.messages import Usage
 from retinue.models import Model, ModelRetry, cost
 from retinue.tools import Engine, Tool, tool
+from retinue.tools.shapes import is_mapping, listed
 
 _PARTS: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
     "instructions": (lambda it: isinstance(it, str) or callable(it), "a text or a function"),
@@ -21,6 +22,12 @@ _PARTS: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
     "settings": (lambda it: isinstance(it, Settings), "Settings(...)"),
     "retry": (lambda it: isinstance(it, ModelRetry), "ModelRetry(...)"),
     "name": (lambda it: isinstance(it, str) and bool(it.strip()), "a text"),
+    "description": (lambda it: isinstance(it, str), "a text"),
+    "state": (is_mapping, "first values by the names of state slots"),
+    "context": (is_mapping, "values by their names"),
+    "answers": (is_mapping, "answers by the ids of the calls: {call.id: Approve()}"),
+    "turn": (lambda it: isinstance(it, str), "the id of a turn"),
+    "fork": (lambda it: isinstance(it, (bool, str)) and it != "", "True, or the id of the fork"),
 }
 
 
@@ -28,7 +35,7 @@ def check_parts(given: Mapping[str, Any], of: str = "") -> None:
     """Refuses an argument of an agent or a turn that is of the wrong kind.
 
     Args:
-        given: the arguments by name; None leaves one out.
+        given: the arguments by name; None leaves one out, but a mapping, which would be empty.
         of: whose they are, where that is not plain.
 
     Raises:
@@ -36,23 +43,12 @@ def check_parts(given: Mapping[str, Any], of: str = "") -> None:
     """
     for name, value in given.items():
         part = _PARTS.get(name)  # the others are checked where they are used
-        if value is None or part is None:
+        if part is None:
             continue
         fits, what = part
-        if not fits(value):
+        if not (fits(value) or (value is None and fits is not is_mapping)):
             whose = f"{of}: " if of else ""
             raise ConfigError(f"{whose}{name}={value!r} cannot be used; give {what}.")
-
-
-def listed(name: str, value: Any) -> tuple[Any, ...]:
-    """An argument that is a list, whatever kind of iterable it came as.
-
-    Raises:
-        ConfigError: it is one thing alone.
-    """
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ConfigError(f"{name}={value!r} cannot be used; give a list: {name}=[...].")
-    return tuple(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 class Family:
@@ -111,7 +107,10 @@ def checked_tools(
     found: dict[str, tuple[str, Tool]] = {}
     for source, each in origin:
         if not callable(each):
-            raise ConfigError(f"{each!r}, a tool of {source}, is neither a tool nor a function.")
+            hint = "; write as_tool() behind it" if hasattr(each, "as_tool") else ""
+            raise ConfigError(
+                f"{each!r}, a tool of {source}, is neither a tool nor a function{hint}."
+            )
         one = cast("Tool", each if isinstance(each, Tool) else tool(each))
         one.check()
         if one.name in found:

@@ -46,7 +46,7 @@ class Entering:
         """
         plan = self._plan
         messages = as_messages(question)
-        check_parts({"settings": settings})
+        check_parts({"state": state, "context": context, "settings": settings})
         return TurnRequest(
             scope=self._scope(channel),
             state=initial(plan.slots.values(), state) if plan.slots or state else state,

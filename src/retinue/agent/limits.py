@@ -49,14 +49,14 @@ class Limits(Struct, frozen=True, kw_only=True):
         return f"The limit of {rounds} is reached."
 
     @property
-    def time_is_up(self) -> str:
-        """The reason given when the time is up."""
-        return f"The time limit of {self.seconds:g} seconds is reached."
-
-    @property
     def repeated(self) -> str:
         """The reason given when the model goes round in circles."""
         return f"The same calls gave the same results in {self.repeats} rounds running."
+
+
+def time_is_up(seconds: float) -> str:
+    """The reason given when the time is up."""
+    return f"The time limit of {seconds:g} seconds is reached."
 
 
 class Repeats:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from msgspec import Struct, structs
 
+from retinue.agent.building import check_parts
 from retinue.chains import Scope, ToolRequest, TurnRequest
 from retinue.chains.snapshot import Kept, Snapshot, kept, restored
 from retinue.errors import ConfigError
@@ -27,6 +28,7 @@ from retinue.tools import (
 )
 from retinue.tools.asking import TAKES, UNDER, check_arguments
 from retinue.tools.schema import ArgumentsError
+from retinue.tools.shapes import is_mapping
 
 
 class OpenBatch(Struct, frozen=True, kw_only=True):
@@ -118,6 +120,7 @@ def check_answers(snapshot: Snapshot, answers: Mapping[str, Answer], tools: Sequ
     Raises:
         ConfigError: names the call, and what it takes.
     """
+    check_parts({"answers": answers})
     waiting = {one.id: one for one in snapshot.pending}
     for name, answer in answers.items():
         call = waiting.get(name)
@@ -131,6 +134,11 @@ def check_answers(snapshot: Snapshot, answers: Mapping[str, Answer], tools: Sequ
                 f"The call {name!r} of {call.tool!r} ({call.kind}) takes {names}, not {answer!r}."
             )
         if isinstance(answer, Approve) and answer.args is not None:
+            if not is_mapping(answer.args):
+                raise ConfigError(
+                    f"Approve(args={answer.args!r}) for the call {name!r}: give the arguments by"
+                    " their names, as a dict."
+                )
             try:
                 check_arguments(call, answer.args, tools)
             except ArgumentsError as error:

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from retinue.agent.gate import Gate
-from retinue.agent.limits import Limits
+from retinue.agent.limits import Limits, time_is_up
 from retinue.chains import (
     ChatRequest,
     ChatResponse,
@@ -94,7 +94,7 @@ class Plan(Struct, frozen=True, kw_only=True):
         """Why the turn may use no more, or None."""
         limits = self.limits
         if scope.deadline is not None and scope.deadline <= asyncio.get_running_loop().time():
-            return limits.time_is_up
+            return time_is_up(scope.seconds)
         if scope.token_limit is not None and scope.tokens >= scope.token_limit:
             return f"The budget of {scope.token_limit} tokens is used up."
         if limits.cost is not None and self.price is not None:

@@ -142,6 +142,7 @@ class Resumable(Entering):
             context, settings, output: what the turn was begun with; the log does not hold them.
             detached: as for `stream`.
         """
+        check_parts({"context": context, "settings": settings})
         request = await self._recovered(conversation, owner, data, Channel())
         if request is None:
             return None
@@ -225,6 +226,7 @@ class Resumable(Entering):
         owner: str | None,
     ) -> tuple[Sequence[Message], str]:
         """What is to be asked in place of a turn, and in which conversation."""
+        check_parts({"turn": turn, "fork": fork})
         given = () if question is None else as_messages(question)
         keeper = self._keeper()
         begun = await keeper.origin(conversation, owner, turn)
@@ -290,8 +292,8 @@ class Resumable(Entering):
         output: Any,
         channel: Channel | None,
     ) -> TurnRequest:
+        check_parts({"context": context, "settings": settings})
         snapshot = await self.waiting(paused, owner)
-        check_parts({"settings": settings})
         check_answers(snapshot, answers, self._plan.tools)
         plan = self._plan
         request = self.continued(self._scope(channel), answered(snapshot, answers), context)

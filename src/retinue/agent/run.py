@@ -9,7 +9,7 @@ from typing import Self
 from msgspec import structs
 
 from retinue.agent.ending import agree, close_log, cut_off
-from retinue.agent.limits import Limits
+from retinue.agent.limits import Limits, time_is_up
 from retinue.agent.loop import Loop
 from retinue.chains import Scope, Status, TurnRequest, TurnResponse, events
 from retinue.chains.channel import Channel
@@ -44,8 +44,10 @@ async def conduct(loop: Loop, request: TurnRequest, limits: Limits) -> TurnRespo
     timer = None
     if limits.seconds is not None:
         clock = asyncio.get_running_loop()
+        scope.seconds = limits.seconds
         scope.deadline = clock.time() + limits.seconds
-        timer = clock.call_at(scope.deadline, scope.stopping.halt, "limit", limits.time_is_up)
+        why = time_is_up(limits.seconds)
+        timer = clock.call_at(scope.deadline, scope.stopping.halt, "limit", why)
     try:
         await scope.stopping.check()
         outcome = scope.end(await agree(scope, await loop.turn(request)))

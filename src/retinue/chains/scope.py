@@ -51,6 +51,7 @@ class Scope:
         token_limit: tokens that the turn may use, or None.
         meters: who is asked before each model call, by the id of the layer that brought it.
         deadline: when the turn's time is up, by the clock of the event loop, or None.
+        seconds: how long it may take, where there is a deadline.
         spent: the model calls so far, those of sub-agents included; `usage` is their sum.
         estimated: tokens of calls whose provider reported none.
         state: the slots as the last barrier left them.
@@ -68,7 +69,8 @@ class Scope:
         "_carried", "_carriers", "_locals", "agent", "attempt", "batch", "call_ids", "channel",
         "consult", "deadline", "estimated", "final_only", "finished", "id", "latest", "log",
         "meters", "model", "outcome", "path", "place", "price", "pumps", "results", "resumption",
-        "round", "spent", "standing", "state", "stopping", "times", "token_limit", "usage",
+        "round", "seconds", "spent", "standing", "state", "stopping", "times", "token_limit",
+        "usage",
     )  # fmt: skip
 
     def __init__(
@@ -96,6 +98,7 @@ class Scope:
         self.token_limit = token_limit
         self.meters: dict[int, Meter] = {}
         self.deadline: float | None = None
+        self.seconds = 0.0
         self.spent: list[Spent] = []
         self.usage = Usage()
         self.estimated = 0

@@ -65,6 +65,8 @@ class Durable:
         grace: float = 10.0,
     ) -> None:
         check(name, version, lease, grace)
+        if not isinstance(agent, Agent):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"Durable({agent!r}) cannot be used; give an Agent.")
         self._url = url_of(database)
         self._name, self._version, self._lease, self._grace = name, version, lease, grace
         self._turns = Turns(agent, data)

@@ -36,6 +36,18 @@ def check_id(what: str, text: str) -> None:
         )
 
 
+def check_store(whose: str, store: object) -> None:
+    """Refuses what cannot be a store, such as its path or its class.
+
+    Raises:
+        ConfigError: names whose it is.
+    """
+    if isinstance(store, type) or not hasattr(store, "writing"):
+        raise ConfigError(
+            f"{whose}(store={store!r}) cannot be used; give a store, such as SQLite('chat.db')."
+        )
+
+
 def check_address(conversation: str, owner: Asker) -> None:
     """Refuses the id of a conversation or of its owner where no store could hold it."""
     check_id("conversation id", conversation)
@@ -94,10 +106,16 @@ def encoded(messages: Sequence[Message]) -> dict[str, tuple[Message, bytes]]:
     """Each message with its stored form, by id; the first of an id counts.
 
     Raises:
-        ConfigError: a message that JSON cannot hold.
+        ConfigError: a message that JSON cannot hold, or what is no list of messages.
     """
     forms: dict[str, tuple[Message, bytes]] = {}
+    if isinstance(messages, (str, Message)):
+        raise ConfigError(f"append() takes a list of messages, not {type(messages).__name__}.")
     for message in messages:
+        if not isinstance(message, Message):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(
+                f"append() takes messages, such as user(...), not {type(message).__name__}."
+            )
         check_id("message id", message.id)
         if message.id not in forms:
             forms[message.id] = (message, body_of(message))

@@ -46,9 +46,13 @@ class Timeline:
 
     Args:
         store: where they are.
+
+    Raises:
+        ConfigError: it is no store.
     """
 
     def __init__(self, store: Store) -> None:
+        rules.check_store("Timeline", store)
         self._store = store
 
     async def points(self, conversation: str, *, owner: Asker = None) -> tuple[Point, ...]:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeGuard
 
+from retinue.errors import ConfigError
+
 
 def is_dict(value: object) -> TypeGuard[dict[Any, Any]]:
     """A dict, or a subclass."""
@@ -37,3 +39,14 @@ def is_iterable(value: object) -> TypeGuard[Iterable[Any]]:
 def is_iterator(value: object) -> TypeGuard[Iterator[Any]]:
     """What is used up by reading it, as a generator is."""
     return isinstance(value, Iterator)
+
+
+def listed(name: str, value: object) -> tuple[Any, ...]:
+    """An argument that is a list, whatever kind of iterable it came as.
+
+    Raises:
+        ConfigError: it is one thing alone.
+    """
+    if isinstance(value, str) or not is_iterable(value):
+        raise ConfigError(f"{name}={value!r} cannot be used; give a list: {name}=[...].")
+    return tuple(value)

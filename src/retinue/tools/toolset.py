@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, cast, overload
 
 from retinue.errors import ConfigError
+from retinue.tools.shapes import listed
 from retinue.tools.tool import Tool
 
 
@@ -14,13 +15,13 @@ class Toolset(Sequence[Tool]):
         tools: tools, or functions that become tools.
 
     Raises:
-        ConfigError: two tools have one name, or something is no tool.
+        ConfigError: two tools have one name, something is no tool, or it is one tool alone.
     """
 
     __slots__ = ("_tools",)
 
     def __init__(self, tools: Iterable[Tool | Callable[..., Any]] = ()) -> None:
-        self._tools = tuple(_as_tool(one) for one in tools)
+        self._tools = tuple(map(_as_tool, listed("tools", tools)))
         refuse_duplicates(self._tools)
 
     def filtered(self, keep: Callable[[Tool], bool]) -> "Toolset":

@@ -30,6 +30,7 @@ from retinue.messages import Message, new_id
 from retinue.messages.estimate import text_tokens
 from retinue.messages.window import begun_at, fit, opening, overflow
 from retinue.stores import Entry, InMemory, Store
+from retinue.stores.rules import check_store
 from retinue.stores.views import displaced, resent
 
 
@@ -69,6 +70,8 @@ class Memory(Advisor):
         wait: bool = True,
         summary: Summarizer | None = None,
     ) -> None:
+        if store is not None:
+            check_store("Memory", store)
         self.store: Store = store if store is not None else InMemory()
         if summary is not None and not isinstance(summary, Summarizer):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"Memory(summary={summary!r}) cannot be used; give Summarizer(...).")

@@ -50,10 +50,12 @@ class Window:
         summary: int = 0,
     ) -> None:
         for name, value in (("max_messages", max_messages), ("max_tokens", max_tokens)):
-            if value is not None and value < 1:
-                raise ConfigError(f"Memory({name}={value}): a window holds at least 1, or is None.")
-        if reserve < 0:
-            raise ConfigError(f"Memory(reserve={reserve}): give 0 tokens or more.")
+            if value is not None and (type(value) is not int or value < 1):
+                raise ConfigError(
+                    f"Memory({name}={value!r}): a window holds at least 1, or is None."
+                )
+        if type(reserve) is not int or reserve < 0:
+            raise ConfigError(f"Memory(reserve={reserve!r}): give 0 tokens or more.")
         if max_tokens is not None and reserve >= max_tokens:
             raise ConfigError(
                 f"Memory(max_tokens={max_tokens}, reserve={reserve}): nothing is left for the"

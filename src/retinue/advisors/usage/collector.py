@@ -17,6 +17,7 @@ from retinue.advisors.usage.totals import Total
 from retinue.chains import Advisor, CallNext, TurnRequest, TurnResponse
 from retinue.errors import ConfigError
 from retinue.models import check_prices, cost
+from retinue.tools.shapes import listed
 
 KEPT: Final = 10_000
 """Turns, conversations, owners and models whose totals are kept; the longest unused goes first."""
@@ -65,7 +66,7 @@ class UsageCollector(Advisor):
             raise ConfigError(f"UsageCollector(keep={keep!r}): keep the totals of at least 1.")
         if type(expect) is not int or expect < 1:
             raise ConfigError(f"UsageCollector(expect={expect!r}): expect at least 1 token.")
-        self._quotas = tuple(quotas)
+        self._quotas = listed("quotas", quotas)
         check_quotas(self._quotas)
         if prices is True:
             check_prices()

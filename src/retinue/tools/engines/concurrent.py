@@ -5,10 +5,12 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+from retinue.errors import ConfigError
 from retinue.tools.base import ToolContext
 from retinue.tools.engines.base import C, R, at_once, check_count, check_timeout, seconds_for
 from retinue.tools.engines.bodies import Bodies
 from retinue.tools.engines.threads import Threads
+from retinue.tools.shapes import is_mapping
 from retinue.tools.tool import Tool
 
 
@@ -37,6 +39,11 @@ class Concurrent:
         check_timeout("Concurrent", timeout)
         if limit is not None:
             check_count("Concurrent", "limit", limit)
+        if not is_mapping(tag_limits or {}):
+            raise ConfigError(
+                f"Concurrent(tag_limits={tag_limits!r}): give numbers by tags, such as"
+                " {'database': 4}."
+            )
         for tag, count in (tag_limits or {}).items():
             check_count("Concurrent", f"tag_limits[{tag!r}]", count)
         self.timeout = timeout
