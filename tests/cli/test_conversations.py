@@ -81,11 +81,28 @@ def test_a_shown_conversation_as_json_holds_whole_messages(talked: Cli) -> None:
 
 
 def test_removed_conversations_are_gone_and_the_others_stay(talked: Cli) -> None:
-    assert talked("conversations", "rm", "first", "second").exit_code == 0
+    assert talked("conversations", "rm", "first", "second", "--yes").exit_code == 0
     assert ids(talked("conversations", "list", "--everyone").stdout) == ["hers"]
     result = talked("conversations", "rm", "first")
     assert result.exit_code == 1
     assert "There is no conversation 'first'" in result.stderr
+
+
+def test_nothing_is_removed_where_one_of_them_is_not_there(talked: Cli) -> None:
+    result = talked("conversations", "rm", "first", "third", "--yes")
+    assert result.exit_code == 1
+    assert "There is no conversation 'third'" in result.stderr
+    assert ids(talked("conversations", "list").stdout) == ["second", "first"]
+
+
+def test_a_removal_that_nobody_can_confirm_is_refused_and_says_what_it_would_remove(
+    talked: Cli,
+) -> None:
+    result = talked("conversations", "rm", "first", "second", input="y\n")
+    assert result.exit_code == 2
+    assert "This removes conversations 'first', 'second' with 8 messages." in result.stderr
+    assert "--yes" in result.stderr
+    assert ids(talked("conversations", "list").stdout) == ["second", "first"]
 
 
 def test_nothing_kept_yet_is_an_empty_list_and_makes_no_file(cli: Cli, home: Path) -> None:
@@ -134,7 +151,7 @@ def test_a_locked_database_is_one_sentence(
     file = home / "data" / "retinue" / "conversations.db"
     with sqlite3.connect(file, isolation_level=None) as other:
         other.execute("BEGIN EXCLUSIVE")
-        result = talked("conversations", "rm", "first")
+        result = talked("conversations", "rm", "first", "--yes")
         other.execute("ROLLBACK")
     other.close()
     assert result.exit_code == 1

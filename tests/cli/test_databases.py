@@ -40,7 +40,7 @@ def goes_round(cli: Cli, agents: Agents, url: str) -> None:
     assert cli("run", "Hi", "--agent", target, "--conversation", "c", *given).stdout == "Hello.\n"
     assert "Hi" in cli("conversations", "list", *given).stdout
     assert "Hello." in cli("conversations", "show", "c", *given).stdout
-    assert cli("conversations", "rm", "c", *given).exit_code == 0
+    assert cli("conversations", "rm", "c", "--yes", *given).exit_code == 0
     assert cli("conversations", "list", *given).stdout == ""
 
 

@@ -149,3 +149,18 @@ def test_a_rollback_asks_first(home: Path, till: str, said: str, code: int, turn
     with command(home, "conversations", "turns", "c", "--json") as terminal:
         terminal.end()
         assert terminal.text.count('"turn"') == turns
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "left"), [("n\r", 130, 1), ("\x03", 130, 1), ("y\r", 0, 0)]
+)
+def test_a_removal_asks_first(home: Path, till: str, said: str, code: int, left: int) -> None:
+    with command(home, "run", "Hello", "--agent", till, "--conversation", "c") as terminal:
+        assert terminal.end() == 0
+    with command(home, "conversations", "rm", "c") as terminal:
+        terminal.until("This removes conversation 'c' with 2 messages. Go on? [y/N]")
+        terminal.send(said)
+        assert terminal.end() == code
+    with command(home, "conversations", "list", "--json") as terminal:
+        terminal.end()
+        assert terminal.text.count('"id":"c"') == left

@@ -51,11 +51,12 @@ def rm(
     ids: Annotated[list[str], typer.Argument(metavar="CONVERSATION...", help="The ids.")],
     database: Database = None,
     owner: Owner = None,
+    yes: Yes = False,
     debug: Debug = False,
 ) -> None:
     """Remove conversations for good."""
     with told(debug):
-        asyncio.run(conversations.remove(database, ids, owner))
+        conversations.remove(database, ids, owner, yes=yes)
 
 
 @app.command()

@@ -1,9 +1,12 @@
 """`retinue conversations`: what is in a database of conversations."""
 
+import asyncio
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import typer
 from rich.console import Console
 
 from retinue.chains.snapshot import Snapshot
@@ -13,6 +16,7 @@ from retinue.cli.keeping import opened
 from retinue.cli.plain import print_json
 from retinue.cli.rows import print_rows
 from retinue.cli.transcript import print_transcript
+from retinue.cli.wording import count_words, safe
 from retinue.errors import ConfigError
 from retinue.stores import Asker, Store, Summary
 from retinue.stores.rules import not_found
@@ -76,17 +80,54 @@ async def show(
             print("\n".join(pending_lines(pending)))
 
 
-async def remove(database: str | None, conversations: Sequence[str], owner: str | None) -> None:
-    """Removes conversations for good.
+def remove(
+    database: str | None, conversations: Sequence[str], owner: str | None, *, yes: bool
+) -> None:
+    """Removes conversations for good, once it is confirmed.
 
     Raises:
-        ConversationBusy: a turn is writing one of them just now.
-        ConversationNotFound: one is not there for this owner; those before it are gone.
+        Abort: it is not confirmed.
+        ConfigError: nobody can confirm.
+        ConversationNotFound: one is not there for this owner; nothing was removed.
+        ConversationBusy: a turn is writing one of them just now; those before it are gone.
     """
-    async with Opened(database) as store:
-        for conversation in conversations:
-            async with store.writing(conversation, wait=False):
-                await store.delete(conversation, owner=owner)
+    ids = list(dict.fromkeys(conversations))
+
+    async def size() -> int:
+        async with Opened(database) as store:
+            logs = {one: await store.tail(one, owner=owner) for one in ids}
+        for one, entries in logs.items():
+            if not entries:
+                raise not_found(one)
+        return sum(map(len, logs.values()))
+
+    async def delete() -> None:
+        async with Opened(database) as store:
+            for one in ids:
+                async with store.writing(one, wait=False):
+                    await store.delete(one, owner=owner)
+
+    messages = count_words(asyncio.run(size()), "message")
+    what = f"conversation{'s' * (len(ids) > 1)} {', '.join(map(repr, ids))}"
+    confirm(f"This removes {what} with {messages}.", yes=yes)
+    asyncio.run(delete())
+
+
+def confirm(what: str, *, yes: bool) -> None:
+    """Asks whether something shall be removed, unless that was said before.
+
+    Call it from outside of an event loop: Ctrl-C cancels a task there, which would not notice while
+    the terminal is read.
+
+    Raises:
+        Abort: no.
+        ConfigError: nobody can be asked here.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise ConfigError(f"{what} Nobody can be asked here; say it with --yes.")
+    typer.confirm(f"{safe(what)} Go on?", abort=True, err=True)
 
 
 def nothing_kept(database: str | None) -> bool:

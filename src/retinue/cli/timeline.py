@@ -2,15 +2,13 @@
 time."""
 
 import asyncio
-import sys
 from collections.abc import Sequence
 
-import typer
 from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
-from retinue.cli.conversations import Opened, nothing_kept
+from retinue.cli.conversations import Opened, confirm, nothing_kept
 from retinue.cli.plain import print_json
 from retinue.cli.rows import print_rows
 from retinue.cli.wording import count_words, cut, safe
@@ -93,7 +91,7 @@ def rollback(
     if not gone and not paused:
         print(f"Nothing comes after that turn of {safe(conversation)}.")
         return
-    _confirm(_removes(gone, conversation, paused=paused), yes=yes)
+    confirm(_removes(gone, conversation, paused=paused), yes=yes)
 
     async def cut() -> None:
         async with Opened(database) as store:
@@ -117,7 +115,7 @@ def prune(
     if len(points) <= keep:
         print(f"{safe(conversation)} has {count_words(len(points), 'turn')}; all stay.")
         return
-    _confirm(_removes(points[:-keep], conversation), yes=yes)
+    confirm(_removes(points[:-keep], conversation), yes=yes)
 
     async def cut() -> None:
         async with Opened(database) as store:
@@ -151,16 +149,6 @@ def _removes(gone: Sequence[Point], conversation: str, *, paused: bool = False) 
     messages = count_words(sum(one.messages for one in gone), "message")
     too = ", and the pause of its last turn" if paused else ""
     return f"This removes {turns} with {messages} of conversation {conversation!r}{too}."
-
-
-def _confirm(what: str, *, yes: bool) -> None:
-    # Not from within an event loop, where Ctrl-C cancels a task, which would not notice while the
-    # terminal is read.
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise ConfigError(f"{what} Nobody can be asked here; say it with --yes.")
-    typer.confirm(f"{safe(what)} Go on?", abort=True, err=True)
 
 
 def _drawn(branch: Branch) -> Tree:
