@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -53,8 +54,10 @@ async def us_each(once: Callable[[], Awaitable[object]], seconds: float) -> floa
     return (time.perf_counter() - began) / count * 1e6
 
 
-async def measured(store: Store, seconds: float = 0.5) -> Figures:
-    """All operations on one conversation, each for so long."""
+async def measured(
+    store: Store, seconds: float = 0.5, filled: Callable[[], object] | None = None
+) -> Figures:
+    """All operations on one conversation, each for so long; `filled` is called before the first."""
 
     async def append() -> None:
         await store.append("c", a_turn(), turn="t")
@@ -72,6 +75,8 @@ async def measured(store: Store, seconds: float = 0.5) -> Figures:
 
     for _ in range(STORED // 4):
         await append()
+    if filled is not None:
+        filled()
     works = {"append": append, "tail": tail, "hold": hold, "writing": writing}
     figures = {name: await us_each(work, seconds) for name, work in works.items()}
     await store.close()
@@ -92,13 +97,22 @@ async def store_sqlite() -> Figures:
 async def store_postgresql() -> Figures:
     """In a schema of the server that is gone afterwards."""
     async with _schema() as (url, name):
-        return await measured(PostgreSQL(url, schema=name))
+        return await measured(PostgreSQL(url, schema=name), filled=partial(_analyze, url, name))
 
 
 async def store_redis() -> Figures:
     """Under a prefix of the server that is gone afterwards."""
     async with _prefix() as (url, name):
         return await measured(Redis(url, prefix=name))
+
+
+def _analyze(url: str, schema: str) -> None:
+    """What the server does by itself within a minute. Until then it goes by plans that it made for
+    tables as good as empty, and an append takes the longer, the longer the conversation is."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True, options=f"-c search_path={schema}") as connection:
+        connection.execute("ANALYZE retinue_conversations, retinue_entries, retinue_pauses")
 
 
 @asynccontextmanager

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import sys
-import threading
 from typing import Any
 
 import psycopg
@@ -19,6 +18,7 @@ from retinue.testing.stores import StoreContract
 from tests.stores import sessions
 from tests.stores.children import child
 from tests.stores.conftest import Admin
+from tests.stores.shared import texts
 from tests.stores.test_agreement import Step, anything, append, looks, outcome
 
 held = [
@@ -33,10 +33,6 @@ class TestPostgreSQL(StoreContract):
     @pytest.fixture
     def store(self, store: PostgreSQL) -> PostgreSQL:
         return store
-
-
-async def texts(store: PostgreSQL, conversation: str = "c") -> list[str]:
-    return [entry.message.text for entry in await store.tail(conversation)]
 
 
 @pytest.mark.rule("R-MEM-1", "R-MEM-7", "R-MEM-9")
@@ -132,26 +128,6 @@ async def test_one_slow_call_does_not_keep_the_others_waiting(
         other.rollback()
     await slow
     assert await texts(store, "slow") == ["hi", "more"]
-
-
-def test_one_store_serves_several_event_loops_at_once(server: str, schema: str) -> None:
-    store = PostgreSQL(server, schema=schema)
-
-    def chat(name: str) -> None:
-        async def run() -> None:
-            for n in range(20):
-                await store.append(name, [user(str(n))], turn="t")
-
-        asyncio.run(run())
-
-    threads = [threading.Thread(target=chat, args=(name,)) for name in "abc"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for name in "abc":
-        assert asyncio.run(texts(store, name)) == [str(n) for n in range(20)]
-    asyncio.run(store.close())
 
 
 @pytest.mark.rule("R-MEM-7")

@@ -1,9 +1,9 @@
 """One writer per conversation of a PostgreSQL database: over objects, processes and connections."""
 
 import asyncio
-import contextlib
 import multiprocessing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -16,50 +16,26 @@ from retinue.stores import PostgreSQL
 from retinue.stores.sql.postgresql.locks import SessionLocks
 from retinue.testing.writing import Writer, soon
 from tests.stores import sessions
-from tests.stores.children import Child, child
 from tests.stores.conftest import Admin
 from tests.stores.proxy import proxy
+from tests.stores.shared import HOLD, Place, SharedStore, free
 from tests.stores.test_writers import is_busy
 
 pytestmark = [pytest.mark.rule("R-MEM-6", "R-MEM-7"), pytest.mark.behaviour("B-ME-7")]
 
-HOLD = """
-from retinue.stores import PostgreSQL
-async def main():
-    async with PostgreSQL(path, schema=sys.argv[2]).writing("c"):
-        print("held", flush=True)
-        await asyncio.to_thread(sys.stdin.readline)
-asyncio.run(main())
-"""
+
+@pytest.fixture
+def place(server: str, schema: str) -> Place:
+    script = "from retinue.stores import PostgreSQL; store = PostgreSQL(path, schema=sys.argv[2])"
+    return Place(server, schema, partial(PostgreSQL, schema=schema), script)
 
 
-@contextlib.contextmanager
-def holder(server: str, schema: str) -> Iterator[Child]:
-    """A process that holds the conversation until it is told a line or killed."""
-    with child(HOLD, server, schema) as process:
-        assert process.said() == "held"
-        yield process
+class TestPostgreSQL(SharedStore):
+    """What all such stores do."""
 
 
-async def test_another_process_that_writes_is_waited_for(
-    server: str, schema: str, store: PostgreSQL
-) -> None:
-    with holder(server, schema) as other:
-        assert await is_busy(store)
-        assert not await is_busy(store, "another")
-        log: list[str] = []
-        waiting = Writer(store, "here", log)
-        await store.append("c", [user("hi")], turn="t")
-        assert log == []
-        other.tell()
-        await waiting.finish()
-    assert log == ["here"]
-
-
-async def test_a_killed_process_holds_no_longer(
-    server: str, schema: str, store: PostgreSQL
-) -> None:
-    with holder(server, schema) as other:
+async def test_a_killed_process_holds_no_longer(place: Place, store: PostgreSQL) -> None:
+    with place.children(HOLD, "") as (other,):
         assert await is_busy(store)
         other.kill()
         async with asyncio.timeout(5), store.writing("c"):
@@ -67,37 +43,15 @@ async def test_a_killed_process_holds_no_longer(
 
 
 async def test_a_waiter_for_another_process_can_be_cancelled(
-    server: str, schema: str, store: PostgreSQL
+    place: Place, store: PostgreSQL
 ) -> None:
-    with holder(server, schema):
+    with place.children(HOLD, ""):
         waiting = Writer(store, "here", [])
         assert await is_busy(store, "c")
         waiting.task.cancel()
         await asyncio.wait([waiting.task])
         assert waiting.task.cancelled()
-    await soon(until_free(store))
-
-
-async def until_free(store: PostgreSQL) -> None:
-    async with store.writing("c"):
-        pass
-
-
-async def test_a_writer_that_is_cancelled_as_the_lock_is_taken_leaves_the_conversation_free(
-    server: str, schema: str, store: PostgreSQL
-) -> None:
-    async with proxy(server) as between:
-        there = PostgreSQL(between.url, schema=schema)
-        await until_free(there)
-        between.hold_answers()
-        waiting = Writer(there, "there", [])
-        await soon(between.answered.wait())
-        waiting.task.cancel()
-        await asyncio.wait([waiting.task])
-        assert await is_busy(store)  # the server has given the lock, and nobody was told
-        between.let_go()
-        await soon(until_free(store))
-        await there.close()
+    await soon(free(store))
 
 
 async def test_a_turn_that_fails_leaves_the_conversation_to_other_processes(
@@ -107,59 +61,7 @@ async def test_a_turn_that_fails_leaves_the_conversation_to_other_processes(
     with pytest.raises(ZeroDivisionError):
         async with store.writing("c"):
             raise ZeroDivisionError
-    await soon(until_free(other))
-    await other.close()
-
-
-WRITE = """
-from retinue.stores import PostgreSQL
-async def main():
-    store = PostgreSQL(path, schema=sys.argv[2])
-    print("ready", flush=True)
-    sys.stdin.readline()
-    for n in range(30):
-        async with store.writing("c"):
-            await store.append("c", [user("?"), user("!")], turn=sys.argv[3])
-            await store.append("c", [user(".")], turn=sys.argv[3])
-        await store.append("own " + sys.argv[3], [user(str(n))], turn="t")
-    await store.close()
-asyncio.run(main())
-"""
-
-
-async def test_three_processes_race_on_one_new_conversation(
-    server: str, schema: str, store: PostgreSQL
-) -> None:
-    with contextlib.ExitStack() as stack:
-        processes = [stack.enter_context(child(WRITE, server, schema, name)) for name in "abc"]
-        for process in processes:
-            assert process.said() == "ready"
-        for process in processes:
-            process.tell()
-        for process in processes:
-            process.rest()
-    log = [(entry.turn, entry.message.text) for entry in await store.tail("c")]
-    assert sorted(log) == sorted((t, x) for t in "abc" for x in "?!." for _ in range(30))
-    for n in range(0, len(log), 3):
-        assert log[n : n + 3] == [(log[n][0], "?"), (log[n][0], "!"), (log[n][0], ".")]
-    for name in ("own a", "own b", "own c"):
-        texts = [entry.message.text for entry in await store.tail(name)]
-        assert texts == [str(n) for n in range(30)]
-
-
-async def test_two_objects_on_one_database_share_the_line(
-    server: str, schema: str, store: PostgreSQL
-) -> None:
-    other = PostgreSQL(server, schema=schema)
-    log: list[str] = []
-    first = Writer(store, "first", log)
-    await soon(first.entered.wait())
-    second = Writer(other, "second", log)
-    await asyncio.sleep(0)
-    third = Writer(store, "third", log)
-    for writer in (first, second, third):
-        await writer.finish()
-    assert log == ["first", "second", "third"]
+    await soon(free(other))
     await other.close()
 
 
@@ -195,10 +97,10 @@ async def test_two_users_who_find_the_tables_by_different_paths_are_kept_apart(
 
 
 async def test_those_who_wait_keep_no_connection_and_no_call_waiting(
-    server: str, schema: str, admin: Admin
+    server: str, schema: str, place: Place, admin: Admin
 ) -> None:
     store = PostgreSQL(f"{server}?application_name={schema}", schema=schema, pool=1)
-    with holder(server, schema):
+    with place.children(HOLD, ""):
         waiting = [Writer(store, str(n), []) for n in range(20)]
         async with store.writing("another"):
             await soon(store.append("another", [user("hi")], turn="t"))

@@ -19,6 +19,7 @@ from retinue.errors import ConfigError, MissingExtraError, StoreError
 from retinue.messages import assistant, user
 from retinue.stores import SQLite
 from tests.stores.children import child
+from tests.stores.shared import texts
 
 
 @pytest.fixture
@@ -31,10 +32,6 @@ async def store(path: Path) -> AsyncIterator[SQLite]:
     store = SQLite(path)
     yield store
     await store.close()
-
-
-async def texts(store: SQLite, conversation: str = "c") -> list[str]:
-    return [entry.message.text for entry in await store.tail(conversation)]
 
 
 @pytest.mark.rule("R-MEM-7")

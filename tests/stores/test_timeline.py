@@ -9,6 +9,7 @@ import pytest
 from retinue.errors import ConfigError, ConversationBusy, ConversationNotFound
 from retinue.messages import assistant, user
 from retinue.stores import Branch, Held, InMemory, SQLite, Store, Timeline
+from tests.stores.shared import texts
 
 pytestmark = pytest.mark.rule("R-MEM-8")
 
@@ -24,10 +25,6 @@ async def talk(store: Store, *questions: str, conversation: str = "c") -> None:
     for question in questions:
         messages = [user(question), assistant(f"about {question}")]
         await store.append(conversation, messages, turn=f"turn-{question}")
-
-
-async def texts(store: Store, conversation: str = "c") -> list[str]:
-    return [entry.message.text for entry in await store.tail(conversation)]
 
 
 async def test_points_are_the_ends_of_turns_and_the_pause(store: Store) -> None:

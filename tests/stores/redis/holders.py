@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 import redis
 
-from retinue.stores import Redis
 from tests.stores.children import Child, child
 
 HOLD = """
@@ -34,12 +33,6 @@ def holder(server: str, prefix: str, lease: float = 10.0) -> Iterator[tuple[Chil
         said = process.said()
         assert said == "held", said
         yield process, number
-
-
-async def free(store: Redis) -> None:
-    """Returns when the conversation has been free."""
-    async with store.writing("c"):
-        pass
 
 
 def line(admin: redis.Redis, prefix: str) -> int:

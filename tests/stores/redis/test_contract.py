@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import gc
 import sys
-import threading
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from retinue.testing.stores import StoreContract
 from retinue.testing.writing import soon
 from tests.stores.children import child
 from tests.stores.sessions import until
+from tests.stores.shared import texts
 from tests.stores.test_agreement import Step, anything, append, looks, outcome
 
 held = [
@@ -33,10 +33,6 @@ class TestRedis(StoreContract):
     @pytest.fixture
     def store(self, store: Redis) -> Redis:
         return store
-
-
-async def texts(store: Redis, conversation: str = "c") -> list[str]:
-    return [entry.message.text for entry in await store.tail(conversation)]
 
 
 def connections(admin: redis.Redis) -> int:
@@ -196,27 +192,6 @@ async def test_a_store_that_nobody_closes_lets_go_when_it_is_thrown_away(
     del store
     gc.collect()
     await until(lambda: connections(admin) == 0)
-
-
-def test_one_store_serves_several_event_loops_at_once(redis_server: str, prefix: str) -> None:
-    store = Redis(redis_server, prefix=prefix)
-
-    def chat(name: str) -> None:
-        async def run() -> None:
-            for n in range(20):
-                async with store.writing("shared"):
-                    await store.append(name, [user(str(n))], turn="t")
-
-        asyncio.run(run())
-
-    threads = [threading.Thread(target=chat, args=(name,)) for name in "abc"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for name in "abc":
-        assert asyncio.run(texts(store, name)) == [str(n) for n in range(20)]
-    asyncio.run(store.close())
 
 
 @pytest.mark.rule("R-MEM-7")

@@ -19,6 +19,7 @@ from retinue.testing.writing import soon
 from tests.stores.proxy import proxy
 from tests.stores.redis.servers import OwnServer, refusing
 from tests.stores.sessions import until
+from tests.stores.shared import texts
 
 Starts = Callable[..., OwnServer]
 
@@ -59,10 +60,6 @@ def changed(url: str, *, path: str | None = None, login: str | None = None) -> s
     if login is not None:
         parts = parts._replace(netloc=f"{login}@{parts.netloc.rpartition('@')[2]}")
     return parts.geturl()
-
-
-async def texts(store: Redis, conversation: str = "c") -> list[str]:
-    return [entry.message.text for entry in await store.tail(conversation)]
 
 
 @pytest.fixture

@@ -13,8 +13,9 @@ from retinue.messages import user
 from retinue.stores import Redis
 from retinue.testing.writing import soon
 from tests.stores.children import child
-from tests.stores.redis.holders import free, holder, overtake
+from tests.stores.redis.holders import holder, overtake
 from tests.stores.redis.servers import OwnServer
+from tests.stores.shared import free
 from tests.stores.test_writers import is_busy
 
 pytestmark = [pytest.mark.rule("R-MEM-6", "R-MEM-7"), pytest.mark.behaviour("B-ME-7")]
