@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, expect
 
+from tests.serve.scenes import within
+
 BOUND: Final = 10_000
 """Milliseconds after which a wait has failed, on the slowest machine."""
 
@@ -17,6 +19,19 @@ _WATCH: Final = """
         console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`);
     });
 """
+
+_SETTLED: Final = """() => new Promise((resolve) => {
+    const isSo = () => !document.getElementById("send").hidden
+        && !document.querySelector("article[aria-busy]");
+    const look = () => {
+        if (!isSo()) return;
+        watch.disconnect();
+        resolve();
+    };
+    const watch = new MutationObserver(look);
+    watch.observe(document.body, { subtree: true, childList: true, attributes: true });
+    look();
+})"""
 
 Opener = Callable[..., Awaitable["Shown"]]
 
@@ -35,10 +50,14 @@ class Shown:
         self.url = url
         self.complaints: list[str] = []
         self.elsewhere: list[str] = []
-        page.on("console", self._hear)
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("dialog", lambda dialog: self.complaints.append(f"a dialog: {dialog.message}"))
-        page.on("request", self._see)
+        self._listeners: dict[Any, Callable[[Any], None]] = {
+            "console": self._hear,
+            "pageerror": lambda error: self.complaints.append(str(error)),
+            "dialog": lambda dialog: self.complaints.append(f"a dialog: {dialog.message}"),
+            "request": self._see,
+        }
+        for name, listener in self._listeners.items():
+            page.on(name, listener)
 
     @property
     def question(self) -> Locator:
@@ -72,13 +91,19 @@ class Shown:
             await self.settled()
 
     async def settled(self) -> None:
-        """The turn that runs is over."""
-        await expect(self.button("Send")).to_be_visible()
-        await expect(self.page.locator("article[aria-busy]")).to_have_count(0)
+        """The turn that runs is over. The page says so itself; to be asked takes it longer."""
+        await within(self.page.evaluate(_SETTLED))
 
     async def eval(self, script: str, argument: Any = None) -> Any:
         """What a piece of JavaScript gives in the page."""
         return await self.page.evaluate(script, argument)
+
+    def check(self) -> None:
+        """Listens no more; there may be nothing to complain of."""
+        for name, listener in self._listeners.items():
+            self.page.remove_listener(name, listener)
+        assert not self.complaints, self.complaints
+        assert not self.elsewhere, self.elsewhere
 
     def _hear(self, message: ConsoleMessage) -> None:
         # That the server refused something, or could not be reached, is seen on the page.
@@ -91,31 +116,40 @@ class Shown:
             self.elsewhere.append(request.url)
 
 
+async def desk_of(browser: Browser, **options: Any) -> Page:
+    """A page in a window of its own."""
+    options.setdefault("viewport", {"width": 1280, "height": 800})
+    context = await browser.new_context(**options)
+    context.set_default_timeout(BOUND)
+    await context.add_init_script(_WATCH)
+    return await context.new_page()
+
+
 @asynccontextmanager
-async def pages_of(browser: Browser) -> AsyncIterator[Opener]:
-    """Opens pages, and closes them; at the end they must have nothing to complain of."""
+async def pages_of(browser: Browser, desk: Page) -> AsyncIterator[Opener]:
+    """Opens pages, the first one on the desk if it is to be like that; at the end they must have
+    nothing to complain of."""
     shown: list[Shown] = []
     contexts: list[BrowserContext] = []
 
     async def opened(url: str, path: str = "/", **options: Any) -> Shown:
-        options.setdefault("viewport", {"width": 1280, "height": 800})
-        context = await browser.new_context(**options)
-        contexts.append(context)
-        context.set_default_timeout(BOUND)
-        await context.add_init_script(_WATCH)
-        page = Shown(await context.new_page(), url)
-        shown.append(page)
-        await page.page.goto(url + path)
-        return page
+        page = desk
+        if shown or options:
+            page = await desk_of(browser, **options)
+            contexts.append(page.context)
+        shown.append(Shown(page, url))
+        await page.goto(url + path)
+        return shown[-1]
 
     try:
         yield opened
         for one in shown:
-            assert not one.complaints, one.complaints
-            assert not one.elsewhere, one.elsewhere
+            one.check()
     finally:
         for context in contexts:
             await context.close()
+        await desk.evaluate("try { sessionStorage.clear() } catch {}")  # "about:blank" has none
+        await desk.goto("about:blank")
 
 
 def whole(text: str) -> re.Pattern[str]:

@@ -9,6 +9,7 @@ from retinue.messages import assistant, user
 from retinue.stores import InMemory
 from tests.serve.console.page import Opener
 from tests.serve.console.scenes import saying
+from tests.serve.scenes import within
 from tests.serve.serving import serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -27,6 +28,15 @@ _PRESS = """async () => {
 }"""
 
 
+# The end of the way up comes into sight again and again, as for one who scrolls.
+_UP = """async () => {
+    while (document.querySelector(".older")) {
+        document.getElementById("scroller").scrollTop = 0;
+        await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+    }
+}"""
+
+
 async def test_five_thousand_messages_open_at_once_and_stay_light(pages: Opener) -> None:
     store = InMemory()
     for number in range(2_500):
@@ -41,12 +51,7 @@ async def test_five_thousand_messages_open_at_once_and_stay_light(pages: Opener)
         assert await shown.turns.count() < 300
 
         await expect(shown.turns.last).to_be_in_viewport()
-        # The end of the way up comes into sight again and again, as for one who scrolls.
-        for _ in range(500):
-            await shown.eval("document.getElementById('scroller').scrollTop = 0")
-            if not await shown.page.locator(".older").count():
-                break
-            await shown.page.wait_for_timeout(20)
+        await within(shown.eval(_UP), 60)
         await expect(shown.turns).to_have_count(2_500)
         await expect(shown.turns.first).to_contain_text("Question 0Answer 0")
 

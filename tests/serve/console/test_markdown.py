@@ -138,11 +138,19 @@ _HOSTILE: Final = """async () => {
     const pieces = [
         "*", "*a ", "_a_", "[", "](", "![", "`a``b", "> ", "- ", "|", "a|b\\n", "#", "\\\\", "[a](",
         "~~a", "1. a\\n", "**a*b", "- a\\n", " ", "http://", "<http://a", "|-",
-        "a\\n|-|\\n", "```\\n",
+        "a\\n|-|\\n", "```\\n", "- a\\n  - b\\n    - c\\n",
+    ];
+    const long = 100_000;
+    const lines = [
+        "```" + "x".repeat(long) + "`", "```" + " ".repeat(long) + "x`",
+        "|\\n-" + " ".repeat(long) + "x", "https://a" + ")".repeat(long),
+        "https://a" + ".".repeat(long), " *a".repeat(14) + "b* ".repeat(long / 3),
+        "# " + "#".repeat(long) + "x", "* ".repeat(long / 2) + "x",
+        "[".repeat(long / 5) + "a" + "](x)".repeat(long / 5),
     ];
     const steps = Array.from({ length: 400 }, (_, at) => " ".repeat(at * 2) + "- a").join("\\n");
     const slow = [];
-    for (const text of [...pieces.map((piece) => piece.repeat(20000)), steps]) {
+    for (const text of [...pieces.map((piece) => piece.repeat(20000)), ...lines, steps]) {
         const begun = performance.now();
         blocks(text.split("\\n"));
         const took = performance.now() - begun;
@@ -172,3 +180,59 @@ async def test_only_the_end_of_a_growing_text_is_made_anew(pages: Opener) -> Non
             }"""
         )
         assert kept == [True, True]
+
+
+async def test_what_a_reader_has_selected_stays_so_while_the_text_grows(pages: Opener) -> None:
+    async with serving(saying()) as here:
+        shown = await _opened(pages, here.url)
+        selected = await shown.eval(
+            """async () => {
+                const { Markdown } = await import(new URL("console/markdown.js", document.baseURI));
+                const made = new Markdown();
+                document.getElementById("log").append(made.node);
+                made.show("```py\\nfirst = 1\\nsecond");
+                const text = made.node.querySelector("code").firstChild;
+                getSelection().setBaseAndExtent(text, 0, text, 5);
+                made.show(made.text + " = 2\\nthird = 3\\n```\\n\\nDone");
+                return [String(getSelection()), made.node.querySelector("code").textContent];
+            }"""
+        )
+        assert selected == ["first", "first = 1\nsecond = 2\nthird = 3"]
+
+
+SCHEMES: Final = st.sampled_from(
+    [
+        *("javascript:", "JaVaScRiPt:", "java\tscript:", "java\nscript:", "\x01javascript:"),
+        *("&#106;avascript:", "javascript&colon;", "%6Aavascript:", " javascript:", "vbscript:"),
+        *("data:text/html,", "blob:https://a/", "file:///", "//", "/", "#", "mailto:", "https:"),
+        *("https://a@", "http:", "view-source:", "\u202ejavascript:", "<javascript:"),
+    ]
+)
+LINKS: Final = st.builds(
+    lambda form, *parts: form.format("".join(parts)),
+    st.sampled_from(["[a]({})", "![a]({})", "<{}>", "[a](<{}>)", "[a]({} 'b')", "[[a]({})](b)"]),
+    SCHEMES,
+    st.sampled_from(["", *"/:\\ ", "javascript:"]),
+    st.sampled_from(["alert(1)", "//a", "x%0Aalert(1)"]),
+)
+
+
+async def test_no_link_leads_elsewhere_than_to_the_web_and_the_post(pages: Opener) -> None:
+    async with serving(saying()) as here:
+        shown = await _opened(pages, here.url)
+        found = await shown.eval(
+            """async (texts) => {
+                const { Markdown } = await import(new URL("console/markdown.js", document.baseURI));
+                return texts.flatMap((text) => {
+                    const made = new Markdown();
+                    made.show(text);
+                    return [...made.node.querySelectorAll("*")].flatMap((node) =>
+                        node.href === undefined ? [node.localName] : [node.protocol, node.rel]);
+                });
+            }""",
+            _samples(LINKS, 500),
+        )
+        assert set(found) <= {
+            *("http:", "https:", "mailto:", "noopener noreferrer nofollow", "p", "span", "br"),
+        }
+        assert "https:" in found

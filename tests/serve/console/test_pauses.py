@@ -75,7 +75,7 @@ async def test_answers_to_several_calls_are_sent_together(pages: Opener) -> None
         await shown.button("Approve", cards.first).click()
         await expect(shown.button("Send 1 of 2 answers")).to_be_enabled()
         await shown.button("Reject…", cards.last).click()
-        await shown.page.keyboard.press("Enter")
+        await shown.page.keyboard.type("Too much")
         await shown.button("Send 2 of 2 answers").click()
         await expect(shown.answers).to_have_text(["Half of it is done."])
         states = shown.page.locator(".call")
@@ -83,6 +83,57 @@ async def test_answers_to_several_calls_are_sent_together(pages: Opener) -> None
             "done",
             "failed",
         ]
+        await expect(states.last).to_contain_text("Too much")
+
+
+async def test_what_is_chosen_for_several_calls_can_be_seen_and_taken_back(pages: Opener) -> None:
+    both = [call("pay", amount=5, to="Ann"), call("pay", amount=6, to="Bob")]
+    async with serving(payer(both, "Done.")) as here:
+        shown = await pages(here.url)
+        await shown.ask("Pay Ann five and Bob six.")
+        first, last = (shown.page.locator(".card").nth(at) for at in (0, 1))
+        colour = "(node) => getComputedStyle(node).backgroundColor"
+        plain = await shown.button("Approve", first).evaluate(colour)
+        await shown.button("Approve", first).click()
+        assert await shown.button("Approve", first).evaluate(colour) != plain
+        assert await shown.button("Approve", last).evaluate(colour) == plain
+        await shown.button("Approve", first).click()
+        await expect(shown.button("Send 0 of 2 answers")).to_be_disabled()
+        await shown.button("Edit…", last).click()
+        await shown.page.keyboard.press("Control+A")
+        await shown.page.keyboard.type("[]")
+        await shown.page.keyboard.press("Control+Enter")
+        await expect(shown.button("Send 1 of 2 answers")).to_be_focused()
+        await shown.page.keyboard.press("Enter")
+        await expect(last.get_by_role("alert")).to_contain_text("a JSON object")
+        await shown.page.keyboard.press("Escape")
+        await expect(shown.button("Send 0 of 2 answers")).to_be_disabled()
+        await expect(shown.button("Edit…", last)).to_be_focused()
+
+
+async def test_long_numbers_are_shown_and_sent_as_they_are(pages: Opener) -> None:
+    async with serving(payer(call("pay", amount=2**60 + 1, to="Ann"), "Done.")) as here:
+        shown = await pages(here.url)
+        await shown.ask("Pay Ann a lot.")
+        given = shown.page.locator(".card pre")
+        await expect(given).to_contain_text(str(2**60 + 1))
+        await shown.page.reload()
+        await expect(given).to_contain_text(str(2**60 + 1))
+        await shown.button("Edit…").click()
+        box = shown.page.get_by_label("The arguments, as a JSON object")
+        await box.fill((await box.input_value()).replace("Ann", "Bob"))
+        await box.press("Control+Enter")
+        await expect(shown.page.get_by_label("Result")).to_have_text(f"paid {2**60 + 1} to Bob")
+
+
+async def test_a_call_that_was_never_answered_does_not_wait_for_ever(pages: Opener) -> None:
+    async with serving(payer(call("pay", amount=5, to="Ann"), "Never mind.")) as here:
+        shown = await pages(here.url)
+        await shown.ask("Pay Ann five.")
+        state = shown.page.locator(".call")
+        await expect(state).to_have_attribute("data-state", "waiting")
+        await shown.ask("Forget it.")
+        await expect(state).to_have_attribute("data-state", "unfinished")
 
 
 async def test_calls_that_are_left_out_go_on_waiting(pages: Opener) -> None:
@@ -105,7 +156,8 @@ async def test_a_question_of_the_model_is_answered(pages: Opener) -> None:
         shown = await pages(here.url)
         await shown.ask("Book a room.")
         await expect(shown.page.locator(".card")).to_contain_text("Which city?")
-        await shown.page.get_by_label("Your answer").fill("Oslo")
+        await expect(shown.page.get_by_label("Your answer")).to_be_focused()
+        await shown.page.keyboard.type("Oslo")
         await shown.page.keyboard.press("Enter")
         await expect(shown.answers).to_have_text(["Oslo it is."])
         assert "Oslo" in script.requests[-1].messages[-1].tool_results[0].text

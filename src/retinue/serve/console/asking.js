@@ -1,9 +1,7 @@
 // Turns that this page begins, follows and answers.
 
-import { key } from "./api.js";
 import { el, fill } from "./dom.js";
 import { answerOf, fold } from "./fold.js";
-import { signIn } from "./frame.js";
 import { Pauses } from "./pauses.js";
 import { cancel, follow, newId, running } from "./running.js";
 
@@ -27,6 +25,11 @@ export class Asking {
     this._active = null;
   }
 
+  /** Whether a turn runs that this page reads. */
+  get isActive() {
+    return this._active !== null;
+  }
+
   /** Reads on no more; the turn goes on without this page. */
   leave() {
     this._active?.abort.abort();
@@ -48,14 +51,14 @@ export class Asking {
     page.welcome();
   }
 
-  /** Follows a turn to its end; if the server refuses it, the turn has failed. */
+  /** Follows a turn to its end; if the server refuses it, the turn has failed, and what was asked can
+   * be asked again. */
   async follow(turn, asked) {
     try {
       await this._started(turn, asked);
     } catch (error) {
-      Object.assign(turn, { status: "failed", reason: error.message, ended: Date.now() });
-      this.page.conversation.changed(turn);
-      if (error.status === 401) signIn(error.message, key.set);
+      this._failed(turn, error.message);
+      if (!asked.turn && asked.body?.input) this.page.giveBack(asked.body.input);
     }
   }
 
@@ -63,6 +66,7 @@ export class Asking {
   _started(turn, asked) {
     const [conversation, abort] = [this.page.id, new AbortController()];
     const active = (this._active = { turn, asked, abort });
+    turn.begun = asked.at ?? null;
     running.set(conversation, asked);
     this.page.buttons(true);
     this.page.inspect(turn);
@@ -75,15 +79,20 @@ export class Asking {
           if (active.stopped) this.stop();
           resolve();
         },
-        broken: (isBroken) =>
-          this.page.say(isBroken ? "The connection is lost. Trying again…" : null),
+        broken: (isBroken) => {
+          if (active.stopped && !asked.turn) throw new Error("It may not have arrived.");
+          this.page.say(isBroken ? "The connection is lost. Trying again…" : null);
+        },
         signal: abort.signal,
       };
       follow(asked, told).then(
-        (isWhole) => this._over(conversation, isWhole),
+        (isWhole) => {
+          this._over(conversation);
+          if (!isWhole) this._lost(turn, conversation);
+        },
         (error) => {
           if (abort.signal.aborted) return;
-          this._over(conversation, true);
+          this._over(conversation);
           reject(error);
         },
       );
@@ -105,13 +114,26 @@ export class Asking {
     else this.page.announce(`The turn ended: ${status}. ${reason ?? ""}`);
   }
 
-  _over(conversation, isWhole) {
+  _over(conversation) {
     running.set(conversation, null);
     this._active = null;
+    this.page.say(null);
     this.page.buttons(false);
-    const isLost = !isWhole && conversation === this.page.id && conversation !== null;
-    if (isLost) this.page.open(conversation);
-    else if (this.page.card.keeps) this.page.tree.refresh();
+    if (this.page.card.keeps) this.page.tree.refresh();
+  }
+
+  /** Nobody knows the turn any more. What its conversation has of it is shown, else what had come. */
+  async _lost(turn, conversation) {
+    if (conversation !== null) await this.page.open(conversation);
+    if (conversation !== this.page.id || this.page.conversation.has(turn)) return;
+    this.page.conversation.add(turn);
+    this._failed(turn, "The server knows nothing of this turn any more. Perhaps it was restarted.");
+  }
+
+  _failed(turn, reason) {
+    Object.assign(turn, { status: "failed", reason, ended: Date.now() });
+    this.page.conversation.changed(turn);
+    this.page.announce(`The turn failed. ${reason}`);
   }
 
   /** Shows what a paused turn waits for. */
@@ -130,6 +152,7 @@ export class Asking {
     }
     const pauses = new Pauses(turn.pending, (answers) => this._answer(turn, answers));
     fill(view.pause, pauses.node);
+    if (this.page.isIdle()) pauses.focus();
     this.page.conversation.changed(turn);
     this.page.announce(
       `The turn waits for you: ${turn.pending.map((call) => call.tool).join(", ")}.`,
@@ -144,6 +167,7 @@ export class Asking {
       await this._started(turn, this._request(path, { answers }));
       const view = this.page.conversation.view(turn);
       if (turn.status !== "paused") fill(view.pause);
+      if (document.activeElement === document.body) view.node.focus({ preventScroll: true });
     } catch (error) {
       Object.assign(turn, { status: "paused", pending });
       this.page.conversation.changed(turn);
@@ -162,10 +186,14 @@ export class Asking {
   /** Asks the turn that runs to end. */
   async stop() {
     const active = this._active;
-    if (!active) return;
+    if (!active || active.isStopping) return;
     active.stopped = true;
-    this.page.stopping();
-    if (active.asked.turn) await this.page.attempt(() => cancel(active.asked.turn));
+    if (!active.asked.turn) return this.page.stopping(true);
+    active.isStopping = true;
+    this.page.stopping(true);
+    if (await this.page.attempt(() => cancel(active.asked.turn))) return;
+    active.isStopping = false;
+    if (active === this._active) this.page.stopping(false);
   }
 
   _request(path, body) {

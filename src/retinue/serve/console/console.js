@@ -1,17 +1,21 @@
 // The page put together: what a person does, and what becomes of it.
 
-import { Refused, ask, key } from "./api.js";
+import { Refused, ask, hasKey } from "./api.js";
 import { Asking, spoken } from "./asking.js";
 import { Conversation } from "./conversation.js";
-import { ICONS, el, fill, icon } from "./dom.js";
-import { confirmed, drawers, signIn } from "./frame.js";
+import { ICONS, composes, el, fill, icon } from "./dom.js";
+import { confirmed, drawers } from "./frame.js";
+import { forget, keep, recall } from "./kept.js";
 import { account, onion } from "./onion.js";
 import { newId, running } from "./running.js";
 import { Tree } from "./tree.js";
 import { many } from "./words.js";
 import { Workers } from "./workers.js";
 
-const AGENT = "retinue.agent";
+const AGENT = "agent";
+const AGAIN = 2000;
+const LONG = 4000;
+const TALLEST = 240;
 const $ = (id) => document.getElementById(id);
 
 class Console {
@@ -20,6 +24,7 @@ class Console {
     this.card = null;
     this.id = null;
     this.shown = null;
+    this.opening = null;
     this.drawers = drawers();
     this.conversation = new Conversation({
       log: $("log"),
@@ -56,7 +61,7 @@ class Console {
       this.asking.ask(question.value.trim());
     });
     question.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      if (event.key !== "Enter" || event.shiftKey || composes(event)) return;
       event.preventDefault();
       this.asking.ask(question.value.trim());
     });
@@ -73,62 +78,72 @@ class Console {
     });
     $("agent").addEventListener("change", (event) => this.choose(event.target.value));
     $("sign-out").addEventListener("click", () => {
-      key.set(null);
+      forget();
       location.reload();
     });
     document.addEventListener("keydown", (event) => this.pressed(event));
+    document.addEventListener("visibilitychange", () => this.returned());
+    window.addEventListener("focus", () => this.returned());
     window.addEventListener("popstate", () => this.open(hashed()));
   }
 
   pressed(event) {
-    if (event.defaultPrevented || document.querySelector("dialog[open]")) return;
+    if (event.defaultPrevented || composes(event) || document.querySelector("dialog[open]")) return;
+    const isPlain = !(event.ctrlKey || event.metaKey || event.altKey);
     if (event.key === "Escape") {
       if (!this.drawers.close()) this.asking.stop();
-    } else if (event.key === "/" && !event.target.closest("input, textarea, select")) {
+    } else if (event.key === "/" && isPlain && !event.target.closest("input, textarea, select")) {
       event.preventDefault();
       $("question").focus();
     }
   }
 
   async start() {
-    const { agents } = await this.signedIn(() => ask("GET", "v1/agents"));
-    $("sign-out").hidden = !key.get();
+    const agents = await this.patiently(offered);
+    $("sign-out").hidden = !hasKey();
+    if (agents === null) return;
     this.cards = agents;
     const isOne = agents.length === 1;
     $("agent").hidden = isOne;
     $("agent-name").hidden = !isOne;
     fill($("agent"), ...agents.map((card) => el("option", { value: card.name, text: card.name })));
-    this.choose(sessionStorage.getItem(AGENT));
+    this.choose(recall(AGENT));
     new Workers($("workers"));
-    if (agents.length) await this.open(hashed());
-    else this.say("No agent is there yet. Attach a worker, and load this page again.");
+    await this.open(hashed());
   }
 
-  /** What a request gives, once the server knows who asks. */
-  async signedIn(request) {
-    for (;;) {
+  /** What a request gives, as soon as the server can answer it; null if it refuses, or if nobody
+   * waits for it any more. */
+  async patiently(request, isAwaited = () => true) {
+    while (isAwaited()) {
       try {
         const given = await request();
         this.say(null);
         return given;
       } catch (error) {
-        if (error.status === 401) await signIn(key.get() ? error.message : "", key.set);
-        else {
-          this.say(
-            error instanceof Refused
-              ? error.message
-              : "The server cannot be reached. Trying again…",
-          );
-          await new Promise((resolve) => setTimeout(resolve, 2000));
-        }
+        const isRefused = error instanceof Refused;
+        this.say(isRefused ? error.message : "The server cannot be reached. Trying again…");
+        if (isRefused && error.status < 500 && error.status !== 429) return null;
+        await new Promise((resolve) => setTimeout(resolve, AGAIN));
       }
     }
+    return null;
+  }
+
+  /** Somebody is back at this page. What was written elsewhere meanwhile, in another tab say, is read. */
+  async returned() {
+    const { id } = this;
+    const known = this.tree.written(id);
+    if (document.visibilityState !== "visible" || known === undefined) return;
+    await this.tree.refresh();
+    const isChanged = this.tree.written(id) !== known;
+    if (isChanged && id === this.id && !this.asking.isActive) this.open(id);
   }
 
   choose(name) {
     this.card = this.cards.find((card) => card.name === name) ?? this.cards[0] ?? null;
     if (!this.card) return;
-    sessionStorage.setItem(AGENT, this.card.name);
+    keep(AGENT, this.card.name);
     $("agent").value = this.card.name;
     $("agent-name").textContent = this.card.name;
     $("model").textContent = $("model").title = this.card.model;
@@ -157,13 +172,14 @@ class Console {
     this.inspect(null);
     this.tree.mark(id);
     if (this.cards.some((card) => card.keeps)) this.tree.refresh();
-    if (id === null) {
-      this.conversation.clear();
-      this.rejoin(null);
-    } else {
-      const about = await this.signedIn(() => this.conversation.read(id));
-      if (this.id === id) this.rejoin(about);
-    }
+    this.conversation.clear(id);
+    const opening = (this.opening = {});
+    const isOpen = () => opening === this.opening;
+    const read = () => this.conversation.read(id);
+    const [about, page] = (id === null ? null : await this.patiently(read, isOpen)) ?? [];
+    if (!isOpen()) return;
+    if (page) this.conversation.show(page);
+    if (!this.asking.isActive) this.rejoin(about);
     this.welcome();
   }
 
@@ -241,8 +257,10 @@ class Console {
   async attempt(work) {
     try {
       await work();
+      return true;
     } catch (error) {
-      this.say(error.message, 6000);
+      this.say(error instanceof Refused ? error.message : "The server cannot be reached.", 6000);
+      return false;
     }
   }
 
@@ -261,9 +279,12 @@ class Console {
 
   /** Shows whether one may ask or stop. */
   buttons(isRunning) {
-    $("send").hidden = isRunning;
-    $("stop").hidden = !isRunning;
-    $("stop").disabled = false;
+    const [shown, hidden] = isRunning ? [$("stop"), $("send")] : [$("send"), $("stop")];
+    const hasFocus = document.activeElement === hidden;
+    hidden.hidden = true;
+    shown.hidden = false;
+    if (hasFocus) shown.focus();
+    this.stopping(false);
   }
 
   welcome() {
@@ -284,15 +305,29 @@ class Console {
     this.fit();
   }
 
-  /** The turn was asked to end. */
-  stopping() {
-    $("stop").disabled = true;
+  /** What was asked did not arrive, so it can be asked again; unless something else is written now. */
+  giveBack(text) {
+    if ($("question").value) return;
+    $("question").value = text;
+    this.fit();
+  }
+
+  /** Whether the cursor stands where one asks, and nothing is written there. */
+  isIdle() {
+    return document.activeElement === $("question") && !$("question").value;
+  }
+
+  /** Whether the turn was asked to end. The button keeps its focus meanwhile. */
+  stopping(isStopping) {
+    $("stop").setAttribute("aria-disabled", String(isStopping));
   }
 
   fit() {
     const box = $("question");
     box.style.height = "auto";
-    box.style.height = `${Math.min(box.scrollHeight, 240)}px`;
+    // To measure a long text takes long.
+    const height = box.value.length > LONG ? TALLEST : box.scrollHeight;
+    box.style.height = `${Math.min(height, TALLEST)}px`;
   }
 
   say(words, time = null) {
@@ -305,6 +340,13 @@ class Console {
   announce(words) {
     $("said").textContent = words;
   }
+}
+
+/** The agents that can be asked. Those of workers come with the workers. */
+async function offered() {
+  const { agents } = await ask("GET", "v1/agents");
+  if (agents.length) return agents;
+  throw new Refused(503, "unavailable", "No agent is there yet. Waiting for a worker…");
 }
 
 function toolLine(tool) {

@@ -9,6 +9,7 @@ import { TurnView } from "./turnview.js";
 const PAGE = 200;
 const NEAR = 80;
 const AHEAD = 600;
+const SHARE = 3;
 
 /** What is open.
  *
@@ -23,7 +24,9 @@ export class Conversation {
     this._latest = latest;
     this._acts = acts;
     this._changed = new Set();
-    this._frame = null;
+    this._isDue = false;
+    this._drawn = 0;
+    this._took = 0;
     this._sticks = true;
     this._last = 0;
     this._older = el(
@@ -34,6 +37,10 @@ export class Conversation {
     scroller.addEventListener("scroll", () => this._scrolled(), { passive: true });
     new ResizeObserver(() => this._sticks && this.toEnd()).observe(log);
     latest.addEventListener("click", () => this.toEnd());
+    // Who unfolds something wants to read it there, and not what comes at the end.
+    log.addEventListener("click", (event) => {
+      if (event.target.closest("summary")) this._sticks = false;
+    });
   }
 
   /** Forgets all, and shows nothing. */
@@ -49,12 +56,11 @@ export class Conversation {
     this._latest.hidden = true;
   }
 
-  /** Reads a conversation; gives what the server knows of it, or null if it is not stored. */
+  /** Reads a conversation: what the server knows of it, and its last messages; null if it is not
+   * stored. */
   async read(id) {
-    this.clear(id);
-    let about, page;
     try {
-      [about, page] = await Promise.all([
+      return await Promise.all([
         ask("GET", `v1/conversations/${encodeURIComponent(id)}`),
         this._page(id, null),
       ]);
@@ -62,10 +68,12 @@ export class Conversation {
       if (error.status === 404) return null;
       throw error;
     }
-    if (this.id !== id) return null;
+  }
+
+  /** Shows the last messages, before what may be shown already. */
+  show(page) {
     this._take(page);
     this.toEnd();
-    return about;
   }
 
   /** Reads the messages before those that are shown. */
@@ -87,11 +95,21 @@ export class Conversation {
   /** The turn of this id, or a new one behind the others. */
   turn(id) {
     const known = id === null ? undefined : this.turns.find((turn) => turn.id === id);
-    if (known) return known;
-    const turn = newTurn(id);
-    this.turns.push(turn);
-    this._show(turn);
+    return known ?? this.add(newTurn(id));
+  }
+
+  /** Shows a turn behind the others, unless it is there. */
+  add(turn) {
+    if (!this.turns.includes(turn)) {
+      this.turns.push(turn);
+      this.log.append(this._view(turn).node);
+    }
     return turn;
+  }
+
+  /** Whether the log has this turn. */
+  has(turn) {
+    return this.turns.some((one) => one !== turn && one.id === turn.id);
   }
 
   /** The view of a turn. */
@@ -99,10 +117,16 @@ export class Conversation {
     return this._views.get(turn);
   }
 
-  /** Says that a turn has changed; it is shown with the next picture. */
+  /** Says that a turn has changed; it is shown with the next picture. What takes long to draw is drawn
+   * less often, so that three quarters of the time are left for the reader. */
   changed(turn) {
     this._changed.add(turn);
-    this._frame ??= requestAnimationFrame(() => this._draw());
+    if (this._isDue) return;
+    this._isDue = true;
+    const wait = SHARE * this._took - (performance.now() - this._drawn);
+    const next = () => requestAnimationFrame(() => this._draw());
+    if (wait > 16) setTimeout(next, wait);
+    else next();
   }
 
   /** Goes to the end, and stays there. */
@@ -114,11 +138,14 @@ export class Conversation {
   }
 
   _draw() {
-    this._frame = null;
+    this._isDue = false;
+    const begun = performance.now();
     for (const turn of this._changed) this._views.get(turn)?.update();
     this._changed.clear();
     if (this._sticks) this.toEnd();
     else this._latest.hidden = false;
+    this._drawn = performance.now();
+    this._took = this._drawn - begun;
   }
 
   _page(id, before) {
@@ -149,10 +176,6 @@ export class Conversation {
     if (anchor?.isConnected)
       this._scroller.scrollTop += anchor.getBoundingClientRect().top - height;
     requestAnimationFrame(() => this._scroller.style.removeProperty("overflow-anchor"));
-  }
-
-  _show(turn) {
-    this.log.append(this._view(turn).node);
   }
 
   _view(turn) {

@@ -25,15 +25,12 @@ export function icon(path) {
 }
 
 export const ICONS = {
-  agent: "M8 2v2M4 5h8v7H4zM6.5 8v1M9.5 8v1M2.5 8v2M13.5 8v2",
-  chevron: "M6 4l4 4-4 4",
   check: "M3.5 8.5l3 3 6-7",
   copy: "M5.5 5.5h7v8h-7zM10.5 5.5v-3h-7v8h2",
   cross: "M4 4l8 8M12 4l-8 8",
   down: "M8 3v10M4 9l4 4 4-4",
   fork: "M4 3v10M4 8h4a4 4 0 0 0 4-4V3M2.5 4.5L4 3l1.5 1.5M10.5 4.5L12 3l1.5 1.5",
   hand: "M8 2.5a5.5 5.5 0 1 0 0 11a5.5 5.5 0 1 0 0-11M6.5 6v4M9.5 6v4",
-  key: "M10 3a3 3 0 1 0 0 6a3 3 0 1 0 0-6M8 8l-5 5M4.5 11.5l1.5 1.5",
   menu: "M2.5 4.5h11M2.5 8h11M2.5 11.5h11",
   onion: "M8 2a6 6 0 1 0 0 12a6 6 0 1 0 0-12M8 4.5a3.5 3.5 0 1 0 0 7a3.5 3.5 0 1 0 0-7M8 7v2",
   plus: "M8 3v10M3 8h10",
@@ -57,6 +54,12 @@ export function button(label, path, press, { words = "", ...more } = {}) {
     path ? icon(path) : null,
     words ? el("span", { text: words }) : null,
   );
+}
+
+/** Whether a key only goes to an input method, as where it picks a word of Japanese. Safari ends the
+ * composition before it tells of the key, and only its number still shows it. */
+export function composes(event) {
+  return event.isComposing || event.keyCode === 229;
 }
 
 /** Takes all children away and puts others in their place. */

@@ -1,6 +1,7 @@
 // A turn as data, folded from its events. No page, no connection.
 //
-// Turn:  {id, conversation, asked, rounds, status, reason, error, blockedBy, usage, layers, pending}
+// Turn:  {id, conversation, asked, rounds, status, reason, error, blockedBy, usage, layers, pending,
+//         begun, ended}; `begun` is when it was asked, where this page knows that
 // Round: {number, items, usage, cost, fromLog}
 // Item:  {kind: "text" | "thinking", text, attempt, discarded}
 //      | {kind: "call", id, name, written, arguments, state, text, seconds, retries, child}
@@ -41,7 +42,6 @@ const HANDLERS = {
     turn.id = event.turn;
     turn.conversation = event.conversation;
     turn.status = turn.ended = null;
-    turn.begun = Date.now();
     turn.pending = [];
   },
   round_started(turn, event) {
@@ -190,7 +190,6 @@ export function turnsOf(entries) {
       turn = Object.assign(newTurn(entry.turn), {
         status: "stored",
         entries: 0,
-        begun: entry.at * 1000,
       });
       turns.push(turn);
     }

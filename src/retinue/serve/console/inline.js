@@ -164,6 +164,7 @@ function emphasised(tokens) {
       const children = merged(out.splice(at + 1));
       const depth = children.reduce((most, child) => Math.max(most, child.depth ?? 0), 0) + 1;
       if (depth > DEEPEST) {
+        own.pop(); // or each closer to come would look through all that is inside again
         for (const child of children) out.push(child);
         break;
       }
@@ -239,19 +240,14 @@ function destination(text, at) {
 /** An address without the punctuation of the sentence that it ends. */
 function trimmed(href) {
   let end = href.length;
+  let unpaired = href.split(")").length - href.split("(").length;
   while (end > 8) {
     const last = href[end - 1];
-    const unpaired = last === ")" && count(href, ")", end) > count(href, "(", end);
-    if (!unpaired && !".,;:!?'*_~]。，、；：！？）」』】".includes(last)) break;
+    if (last === ")" && unpaired > 0) unpaired -= 1;
+    else if (!".,;:!?'*_~]。，、；：！？）」』】".includes(last)) break;
     end -= 1;
   }
   return href.slice(0, end);
-}
-
-function count(text, sign, end) {
-  let found = 0;
-  for (let at = 0; at < end; at += 1) if (text[at] === sign) found += 1;
-  return found;
 }
 
 /** Where the runs of backticks begin, by their length. */

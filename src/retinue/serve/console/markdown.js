@@ -8,7 +8,8 @@ import { textOf } from "./inline.js";
 const SAFE = new Set(["http:", "https:", "mailto:"]);
 const MARKS = { strong: "strong", em: "em", del: "del" };
 
-/** A text that may still be growing. Of what is shown, only the last blocks are made anew. */
+/** A text that may still be growing. Of what is shown, only the last blocks are read anew, and of
+ * their nodes only those are touched that look different now. */
 export class Markdown {
   constructor() {
     this.node = el("div", { class: "prose" });
@@ -27,8 +28,8 @@ export class Markdown {
     const rest = text.slice(this._from);
     const lines = rest.replaceAll("\r\n", "\n").replaceAll("\t", "    ").split("\n");
     const found = blocks(lines);
-    while (this.node.childNodes.length > this._settled) this.node.lastChild.remove();
-    for (const block of found) this.node.append(nodeOf(block, "auto"));
+    const fresh = found.map((block) => nodeOf(block, "auto"));
+    matchChildren(this.node, fresh, this._settled);
     // Where a block begins is certain when its first two lines are whole.
     const certain = found.findLastIndex((block) => block.from < lines.length - 2);
     if (certain > 0) {
@@ -43,6 +44,34 @@ function offsetOf(text, line) {
   let at = 0;
   for (let passed = 0; passed < line; passed += 1) at = text.indexOf("\n", at) + 1;
   return at;
+}
+
+/** Makes the children of a node, from one of them on, look like fresh ones. What looks so already
+ * stays, and with it what a reader has selected in it, scrolled or focused. */
+function matchChildren(node, fresh, from = 0) {
+  const shown = [...node.childNodes].slice(from);
+  fresh.forEach((child, at) => {
+    const old = shown[at];
+    if (!old) node.append(child);
+    else if (!isAlike(old, child)) old.replaceWith(child);
+    else if (child.nodeType === Node.TEXT_NODE) matchText(old, child.data);
+    else matchChildren(old, [...child.childNodes]);
+  });
+  for (const left of shown.slice(fresh.length)) left.remove();
+}
+
+function isAlike(old, fresh) {
+  if (old.nodeName !== fresh.nodeName) return false;
+  const names = fresh.getAttributeNames?.() ?? [];
+  return (
+    names.length === (old.attributes?.length ?? 0) &&
+    names.every((name) => old.getAttribute(name) === fresh.getAttribute(name))
+  );
+}
+
+function matchText(node, data) {
+  if (data.startsWith(node.data)) node.appendData(data.slice(node.data.length));
+  else node.data = data;
 }
 
 /** A block. The direction of its script is that of its first letter; what is in it follows it. */

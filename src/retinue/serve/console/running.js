@@ -1,12 +1,14 @@
 // Turns that run, as this tab remembers them, and the way back to them after a break.
 //
-// A turn is begun detached, so that it goes on without a reader. What this tab asked is kept in its
-// sessionStorage until the turn has ended: a page that is loaded again asks the same under the same
+// A turn is begun detached, so that it goes on without a reader. What this tab asked is kept until the
+// turn has ended: a page that is loaded again asks the same under the same
 // request id, which joins what runs, or reads on behind the last event it saw.
 
 import { Refused, ask, open } from "./api.js";
+import { parse } from "./json.js";
+import { keep, recall } from "./kept.js";
 
-const KEPT = "retinue.running";
+const RUNNING = "running";
 const LONGEST = 10_000;
 const ASKED_LATELY = 60_000;
 
@@ -17,13 +19,13 @@ export const running = {
     const all = read();
     if (asked === null) delete all[conversation ?? ""];
     else all[conversation ?? ""] = asked;
-    sessionStorage.setItem(KEPT, JSON.stringify(all));
+    keep(RUNNING, JSON.stringify(all));
   },
 };
 
 function read() {
   try {
-    return JSON.parse(sessionStorage.getItem(KEPT)) ?? {};
+    return parse(recall(RUNNING)) ?? {};
   } catch {
     return {};
   }
@@ -61,7 +63,9 @@ export async function follow(asked, { event, begun, broken, signal }) {
       if (signal.aborted) throw error;
       if (error instanceof Refused) {
         if (error.status === 404 && asked.turn) return false;
-        if (!(error.status === 429 || error.status === 503) || !asked.turn) throw error;
+        // A turn that was begun outlives what stands between it and this page.
+        const isPassing = error.status === 429 || error.status >= 500;
+        if (!isPassing || !asked.turn) throw error;
       }
     }
     signal.throwIfAborted();
@@ -86,16 +90,17 @@ export function cancel(turn) {
   return ask("POST", `v1/turns/${encodeURIComponent(turn)}/cancel`);
 }
 
+/** Waits a while, or until the browser is online again. */
 function pause(time, signal) {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, time);
-    signal.addEventListener(
-      "abort",
-      () => {
-        clearTimeout(timer);
-        reject(signal.reason);
-      },
-      { once: true },
-    );
+    const over = new AbortController();
+    const end = (settle) => () => {
+      clearTimeout(timer);
+      over.abort();
+      settle(signal.reason);
+    };
+    const timer = setTimeout(end(resolve), time);
+    window.addEventListener("online", end(resolve), { signal: over.signal });
+    signal.addEventListener("abort", end(reject), { signal: over.signal });
   });
 }

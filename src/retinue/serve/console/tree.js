@@ -1,6 +1,6 @@
 // The conversations at the side: each with its forks below it.
 
-import { ask } from "./api.js";
+import { Refused, ask } from "./api.js";
 import { ICONS, button, el, fill } from "./dom.js";
 import { many, when } from "./words.js";
 
@@ -14,37 +14,52 @@ export class Tree {
     this.node = node;
     this._acts = acts;
     this._current = null;
+    this._asked = 0;
+    this._written = new Map();
   }
 
-  /** Reads the list anew. */
+  /** Reads the list anew. An answer that comes after a later one is of no use. */
   async refresh() {
-    let tree;
+    const asked = (this._asked += 1);
+    let list;
     try {
-      ({ tree } = await ask("GET", "v1/tree"));
+      const { tree } = await ask("GET", "v1/tree");
+      if (asked !== this._asked) return;
+      this._written.clear();
+      list = tree.length
+        ? this._list(tree)
+        : note("Nothing is kept yet. What you say next is.");
     } catch (error) {
-      const words =
-        error.code === "forbidden" ? "Your key has no scope “conversations”." : error.message;
-      fill(this.node, el("p", { class: "note", text: words }));
-      return;
+      if (asked !== this._asked) return;
+      list = note(complaint(error));
     }
-    const isEmpty = tree.length === 0;
-    fill(
-      this.node,
-      isEmpty
-        ? el("p", { class: "note", text: "Nothing is kept yet. What you say next is." })
-        : this._list(tree),
-    );
+    const focused = this.node.contains(document.activeElement) && document.activeElement;
+    fill(this.node, list);
     this.mark(this._current);
+    if (focused) this._refocus(focused);
+  }
+
+  /** When a conversation was last written, as the list has it. */
+  written(conversation) {
+    return this._written.get(conversation);
   }
 
   /** Shows which one is open. */
   mark(conversation) {
     this._current = conversation;
-    for (const each of this.node.querySelectorAll("[data-conversation]")) {
+    for (const each of this.node.querySelectorAll("a")) {
       const isCurrent = each.dataset.conversation === conversation;
       if (isCurrent) each.setAttribute("aria-current", "page");
       else each.removeAttribute("aria-current");
     }
+  }
+
+  /** Puts the focus where it was, or to the first one if that is gone. */
+  _refocus({ ariaLabel, dataset }) {
+    const all = [...this.node.querySelectorAll("a, button")];
+    const same = (one) =>
+      one.ariaLabel === ariaLabel && one.dataset.conversation === dataset.conversation;
+    (all.find(same) ?? all[0])?.focus();
   }
 
   _list(branches) {
@@ -53,7 +68,11 @@ export class Tree {
 
   _item({ conversation, forks = [] }) {
     const { id, title } = conversation;
-    const about = [many(conversation.messages, "message"), when(conversation.updated)];
+    const count = many(conversation.messages, "message");
+    const about = conversation.forked_at
+      ? [`forked at ${conversation.forked_at}`, count]
+      : [count, when(conversation.updated)];
+    this._written.set(id, conversation.updated);
     const open = el(
       "a",
       { href: `#${encodeURIComponent(id)}`, "data-conversation": id },
@@ -67,6 +86,7 @@ export class Tree {
     });
     const remove = button(`Delete “${title}”`, ICONS.trash, () => this._acts.remove(conversation), {
       class: "quiet",
+      "data-conversation": id,
     });
     return el(
       "li",
@@ -75,4 +95,13 @@ export class Tree {
       forks.length ? this._list(forks) : null,
     );
   }
+}
+
+function note(text) {
+  return el("p", { class: "note", text });
+}
+
+function complaint(error) {
+  if (error.code === "forbidden") return "Your key has no scope “conversations”.";
+  return error instanceof Refused ? error.message : "The server cannot be reached.";
 }

@@ -3,7 +3,7 @@
 import { ICONS, button, el, fill, icon } from "./dom.js";
 import { answerOf, costOf } from "./fold.js";
 import { Markdown, copied } from "./markdown.js";
-import { brief, dollars, many, pretty, seconds, tokens } from "./words.js";
+import { brief, dollars, many, pretty, seconds, size, tokens } from "./words.js";
 
 const STATES = {
   written: ["Being written", null],
@@ -11,7 +11,9 @@ const STATES = {
   waiting: ["Waits for an answer", ICONS.hand],
   done: ["Done", ICONS.check],
   failed: ["Failed", ICONS.cross],
+  unfinished: ["Did not run to its end", ICONS.cross],
 };
+const LONG = 2_000;
 const ENDS = {
   stored: "",
   completed: "",
@@ -30,11 +32,13 @@ const ENDS = {
 export class TurnView {
   constructor(turn, acts) {
     this.turn = turn;
-    this.asked = el("div", { class: "asked" });
-    this.rounds = el("div", { class: "rounds" });
+    this.asked = el("div", { class: "asked", role: "group", "aria-label": "Question" });
+    this.rounds = el("div", { class: "rounds", role: "group", "aria-label": "Answer" });
     this.pause = el("div", { class: "pauses" });
     this.foot = acts ? new Foot(turn, acts) : null;
-    this.node = el(acts ? "article" : "div", { class: acts ? "turn" : "turn nested" });
+    this.node = acts
+      ? el("article", { class: "turn", tabindex: "-1" })
+      : el("div", { class: "turn nested" });
     this.node.append(this.asked, this.rounds, this.pause);
     if (this.foot) this.node.append(this.foot.node);
     this._asked = 0;
@@ -83,7 +87,7 @@ function question({ parts, note, state }) {
 }
 
 function partOf(part) {
-  if (part.type === "text") return el("div", { text: part.text, dir: "auto" });
+  if (part.type === "text") return textOf(part.text);
   if (part.type === "image" && part.data) {
     return el("img", {
       src: `data:${part.media_type ?? "image/png"};base64,${part.data}`,
@@ -91,6 +95,18 @@ function partOf(part) {
     });
   }
   return el("div", { class: "attached", text: part.name ?? part.url ?? part.type });
+}
+
+/** A text of the person; of one that they pasted the beginning, until all of it is wanted. */
+function textOf(text) {
+  if (text.length <= LONG) return el("div", { text, dir: "auto" });
+  const shown = el("div", { text: `${text.slice(0, LONG)}…`, dir: "auto" });
+  const more = el("button", { type: "button", class: "quiet" }, `Show all (${size(text.length)})`);
+  more.addEventListener("click", () => {
+    shown.textContent = text;
+    more.remove();
+  });
+  return el("div", {}, shown, more);
 }
 
 class RoundView {
@@ -146,7 +162,7 @@ class ThinkingView {
   }
 
   update(turn) {
-    if (this.text.textContent !== this.item.text) this.text.textContent = this.item.text;
+    if (this._shown !== this.item.text) this.text.textContent = this._shown = this.item.text;
     const items = turn.rounds.at(-1)?.items;
     const isGoingOn = turn.status === null && items?.at(-1) === this.item;
     if (isGoingOn || this._over) return;
@@ -243,12 +259,10 @@ class CallView {
   }
 }
 
-/** A call without a result waits, if its turn does. */
-function stateOf(call, turn) {
-  if (call.state === "done" || call.state === "failed") return call.state;
-  if (turn.status === "paused") return "waiting";
-  if (turn.status !== null) return call.state === "running" ? "failed" : "waiting";
-  return call.state;
+/** A call without a result waits, if its turn does; where that is over, it will never have one. */
+function stateOf({ state }, { status }) {
+  if (state === "done" || state === "failed" || status === null) return state;
+  return status === "paused" ? "waiting" : "unfinished";
 }
 
 const VIEWS = { text: TextView, thinking: ThinkingView, call: CallView, note: NoteView };
@@ -292,6 +306,7 @@ class Foot {
       isRunning ? "Working" : ENDS[turn.status],
     );
     this.acts.hidden = isRunning;
+    this.copy.hidden = isRunning || !answerOf(turn);
     const words =
       turn.status === "paused"
         ? ""

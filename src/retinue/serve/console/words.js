@@ -1,5 +1,8 @@
 // Figures in words.
 
+import { parse } from "./json.js";
+
+const BRIEF = 300;
 const COUNT = new Intl.NumberFormat("en", { maximumFractionDigits: 1, notation: "compact" });
 const EXACT = new Intl.NumberFormat("en");
 
@@ -25,6 +28,11 @@ export function dollars(cost) {
   return cost < 0.01 ? `$${cost.toPrecision(2)}` : `$${cost.toFixed(2)}`;
 }
 
+/** A length of text: "2.5K characters". */
+export function size(length) {
+  return `${COUNT.format(length)} characters`;
+}
+
 /** "1 turn", "2 turns". */
 export function many(count, what) {
   return `${EXACT.format(count)} ${what}${count === 1 ? "" : "s"}`;
@@ -44,24 +52,25 @@ export function when(at) {
 export function pretty(value) {
   if (typeof value !== "string") return JSON.stringify(value, null, 2) ?? "";
   try {
-    return JSON.stringify(JSON.parse(value), null, 2);
+    return JSON.stringify(parse(value), null, 2);
   } catch {
     return value;
   }
 }
 
-/** Arguments on one line, as a call is written. */
+/** Arguments on one line, as a call is written; of long ones the beginning. */
 export function brief(value) {
   const given = typeof value === "string" ? parsed(value) : value;
-  if (given === null || typeof given !== "object") return String(value ?? "");
-  return Object.entries(given)
-    .map(([name, one]) => `${name}: ${JSON.stringify(one)}`)
-    .join(", ");
+  const isObject = given !== null && typeof given === "object";
+  const words = isObject
+    ? Object.entries(given).map(([name, one]) => `${name}: ${JSON.stringify(one)}`)
+    : [String(value ?? "")];
+  return words.join(", ").slice(0, BRIEF);
 }
 
 function parsed(text) {
   try {
-    return JSON.parse(text);
+    return parse(text);
   } catch {
     return text;
   }

@@ -11,6 +11,7 @@ export class Workers {
   constructor(node) {
     this.node = node;
     this._timer = null;
+    this._isAsking = false;
     this._seen = new IntersectionObserver(([entry]) => this._toggle(entry.isIntersecting));
     this._seen.observe(node);
     document.addEventListener("visibilitychange", () => this._tick());
@@ -18,18 +19,19 @@ export class Workers {
 
   /** Looks now. */
   async refresh() {
-    let load;
+    if (this._isAsking) return;
+    this._isAsking = true;
     try {
-      load = await ask("GET", "v1/load");
+      fill(this.node, ...shown(await ask("GET", "v1/load")));
     } catch (error) {
       const words =
         error.code === "forbidden"
           ? "Your key has no scope “metrics”, which shows the load."
           : "The load is not known: the server does not answer.";
       fill(this.node, el("p", { class: "note", text: words }));
-      return;
+    } finally {
+      this._isAsking = false;
     }
-    fill(this.node, ...shown(load));
   }
 
   _toggle(isSeen) {
