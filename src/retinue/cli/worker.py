@@ -6,14 +6,14 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from retinue.agent import Agent
-from retinue.cli.exits import told
+from retinue.cli.exits import FAILED, on_hangup, told
 from retinue.cli.keeping import store_at
 from retinue.cli.target import agent_of
 from retinue.errors import ConfigError
@@ -74,7 +74,8 @@ def worker(
     """Run turns of agents for a gateway: a `retinue serve` elsewhere.
 
     The worker dials out and needs no port. It has its own keys of providers and its own way to the
-    database. SIGTERM or Ctrl-C lets running turns end; a second one cancels them.
+    database. SIGTERM or Ctrl-C lets running turns end; a second one cancels them, a third one
+    ends the process.
     """
     with told(debug):
         from retinue.serve.grpc import ClientTLS, Worker
@@ -84,8 +85,9 @@ def worker(
         trust = ClientTLS(ca=tls_ca, cert=tls_cert, key=tls_key) if encrypted else None
         logging.basicConfig(level=logging.WARNING, format="retinue: %(message)s", stream=sys.stderr)
 
-        def make() -> Worker:
-            return Worker(
+        async def work() -> None:
+            store = store_at(database)
+            worker = Worker(
                 agents,
                 connect,
                 token=os.environ.get(token_env) or None,
@@ -93,10 +95,13 @@ def worker(
                 plaintext=plaintext,
                 capacity=capacity,
                 name=name,
-                store=store_at(database),
+                store=store,
             )
+            if store is not None:
+                await store.conversations(limit=1)  # one that cannot be read is told of now
+            await _until_told(worker, grace)
 
-        asyncio.run(_until_told(make, grace))
+        asyncio.run(work())
 
 
 def _agents(targets: Sequence[str]) -> dict[str, Agent]:
@@ -109,23 +114,26 @@ def _agents(targets: Sequence[str]) -> dict[str, Agent]:
     return agents
 
 
-async def _until_told(make: "Callable[[], Worker]", grace: float) -> None:
-    worker = make()
+async def _until_told(worker: "Worker", grace: float) -> None:
     ending, again = asyncio.Event(), asyncio.Event()
 
     def hear() -> None:
+        if again.is_set():
+            os._exit(FAILED)  # a tool that will not be cancelled would hold it for ever
         (again if ending.is_set() else ending).set()
 
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C ends it at once
             loop.add_signal_handler(number, hear)
+    on_hangup(lambda number, frame: loop.call_soon_threadsafe(hear))
     running = asyncio.create_task(worker.run())
     saying = asyncio.create_task(_say_attached(worker))
     try:
         await _first(running, ending.wait())
         if not running.done():
-            print(f"Worker {worker.name} takes no more turns and ends.", flush=True)
+            with contextlib.suppress(OSError):  # the terminal may be gone
+                print(f"Worker {worker.name} takes no more turns and ends.", flush=True)
             await _first(asyncio.create_task(worker.leave(grace)), again.wait())
             await _first(running, again.wait())
         if running.done():

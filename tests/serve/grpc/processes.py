@@ -28,6 +28,11 @@ class Child:
         """Its number."""
         return self._process.pid
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.returncode is None
+
     async def line(self) -> str:
         """The next line that it prints; empty if it is over."""
         assert self._process.stdout is not None

@@ -5,6 +5,7 @@ watches is another process.
 """
 
 import asyncio
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -53,6 +54,33 @@ class Halting:
         """Nothing is held."""
 
 
+class Pouring:
+    """A model that waits for the file `go`. Asked for "1000 16" it says 1,000 pieces of 16
+    characters, and a line in the file `poured` for each."""
+
+    name, provider = "pouring", "test"
+
+    async def generate(self, request: ChatRequest, send: Any) -> None:
+        """Says it."""
+        count, size = map(int, request.messages[-1].text.split())
+        await until("go")
+        for _ in range(count):
+            await send(TextDelta("x" * size))
+            say("poured", "x")
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+@tool
+async def hold() -> str:
+    """Waits, and takes no notice of who cancels it."""
+    say("held", str(os.getpid()))
+    while True:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+
+
 @tool
 async def note(text: str) -> str:
     """Notes a text."""
@@ -75,6 +103,8 @@ def memory() -> Memory:
 
 
 quick = Agent(Scripted(lambda request: Say(text=str(os.getpid())), repeat=True), name="quick")
+pouring = Agent(Pouring(), name="pouring")
+holding = Agent(Scripted(call("hold"), repeat=True), tools=[hold], name="holding")
 halting = Agent(Halting(), advisors=[memory()], name="halting")
 clerk = Agent(Scripted(clerk_says, repeat=True), tools=[note], advisors=[memory()], name="clerk")
 

@@ -95,6 +95,14 @@ class Stage:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
 
+    async def until_gone(self) -> None:
+        """Waits until there is no worker."""
+        changed = asyncio.Event()
+        self.dispatcher.fleet.watch(changed.set)
+        while self.dispatcher.load().workers:
+            changed.clear()
+            await changed.wait()
+
     async def run(self, text: str = "Hello", **fields: Any) -> list[agents_pb2.Event]:
         """The events of a turn, by `Run`."""
         call = self.stub.Run(agents_pb2.Start(text=text, **fields))
@@ -146,3 +154,41 @@ async def stage(*, gateway: Any = None, **options: Any) -> AsyncIterator[Stage]:
     finally:
         await within(door.close())
         await within(server.stop())
+
+
+class Client:
+    """One `Converse` stream."""
+
+    def __init__(self, stub: Any) -> None:
+        self.call = stub.Converse()
+        self._events = aiter(self.call)
+
+    async def say(self, **message: Any) -> None:
+        """Sends a message."""
+        await self.call.write(agents_pb2.ClientMessage(**message))
+
+    async def next(self) -> agents_pb2.Event:
+        """The next event."""
+        return await within(anext(self._events))
+
+    async def until(self, kind: str, request_id: str = "") -> list[agents_pb2.Event]:
+        """The events up to one of this kind."""
+        seen: list[agents_pb2.Event] = []
+        while (
+            not seen or seen[-1].type != kind or (request_id and seen[-1].request_id != request_id)
+        ):
+            seen.append(await self.next())
+        return seen
+
+    async def rest(self) -> list[agents_pb2.Event]:
+        """What comes when the client says no more."""
+        await self.call.done_writing()
+        return [event async for event in self._events]
+
+
+@asynccontextmanager
+async def talking(one: Stage) -> AsyncIterator[Client]:
+    """A `Converse` stream, until the end of the block."""
+    client = Client(one.stub)
+    yield client
+    client.call.cancel()

@@ -38,3 +38,27 @@ async def test_files_that_cannot_be_are_refused(tmp_path: Path) -> None:
     tls = ServerTLS(cert=tmp_path / "none.pem", key=tmp_path / "gateway.key")
     with pytest.raises(ConfigError, match="cannot be read"):
         GrpcServer(Gateway(Grpc()), tls=tls)
+
+
+@pytest.mark.parametrize("token", ["", " \n", "a\nb", "käse"])
+def test_a_token_that_cannot_be_sent_is_refused_and_not_told(token: str) -> None:
+    with pytest.raises(ConfigError, match="The worker's token is none") as error:
+        Worker(agent(), "127.0.0.1:9", token=token)
+    assert not token.strip() or token not in str(error.value)
+
+
+def test_files_that_hold_something_else_are_refused_before_anything_is_opened(
+    tmp_path: Path,
+) -> None:
+    junk = tmp_path / "junk.pem"
+    junk.write_text("junk")
+    with pytest.raises(ConfigError, match=r"junk\.pem' and .*junk\.pem' are no pair in PEM"):
+        GrpcServer(Gateway(Grpc()), tls=ServerTLS(cert=junk, key=junk))
+    with pytest.raises(ConfigError, match=r"junk\.pem' holds no certificate in PEM"):
+        Worker(agent(), "127.0.0.1:1", tls=ClientTLS(ca=junk))
+
+
+@pytest.mark.parametrize("heartbeat", [0, -1.0, float("nan")])
+def test_a_heartbeat_that_is_none_is_refused(heartbeat: float) -> None:
+    with pytest.raises(ConfigError, match="heartbeat="):
+        GrpcServer(Gateway(Grpc()), heartbeat=heartbeat)

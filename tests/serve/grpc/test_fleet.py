@@ -55,7 +55,7 @@ async def test_jobs_get_places_in_the_order_in_which_they_came() -> None:
 def workers_with_agent(workers: Fleet) -> Fleet:
     """The fleet, where a worker for the agent has been and was lost."""
     if not workers.agents():
-        workers.remove(attached(workers, "0"))
+        workers.lose(attached(workers, "0"))
     return workers
 
 
@@ -110,7 +110,7 @@ async def test_a_job_for_an_agent_that_nobody_serves_is_not_found() -> None:
 
 async def test_a_job_for_one_agent_does_not_wait_behind_those_for_another() -> None:
     workers = fleet()
-    workers.remove(attached(workers, "0", agents=("a", "b")))
+    workers.lose(attached(workers, "0", agents=("a", "b")))
     waiting = await parked(workers, job("a"), 1)
     link = attached(workers, "1", agents=("b",))
     assert await within(workers.place(job("b"))) is link
@@ -122,7 +122,7 @@ async def test_an_agent_whose_worker_was_lost_is_expected_back_and_one_that_left
     lost, left = attached(workers, "1", agents=("a",)), attached(workers, "2", agents=("b",))
     left.hear(pb.FromWorker(leaving=pb.Leaving()))
     for link in (lost, left):
-        workers.remove(link)
+        workers.lose(link)
     assert set(workers.agents()) == {"a"}
 
 
@@ -237,3 +237,80 @@ async def test_a_card_that_is_none_is_refused() -> None:
 def test_a_value_that_cannot_be_one_is_refused(values: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=f"{next(iter(values))}="):
         Fleet(least_loaded, **{"queue": 1, "patience": 1.0, **values})
+
+
+async def test_a_job_waits_for_a_place_no_longer_than_it_may_take() -> None:
+    workers = workers_with_agent(fleet(patience=30))
+    with pytest.raises(Refused, match=r"within 0\.01 seconds"):
+        await within(workers.place(job(seconds=0.01)))
+
+
+async def test_without_a_queue_a_job_that_finds_no_place_is_refused_at_once() -> None:
+    workers = workers_with_agent(fleet(queue=0))
+    with pytest.raises(Refused, match="taken and none may wait; try again later"):
+        await workers.place(job())
+
+
+async def test_of_two_jobs_whose_workers_were_lost_the_first_comes_first() -> None:
+    workers = workers_with_agent(fleet())
+    asked = [job(), job()]
+    tasks = [asyncio.create_task(workers.place(one, again=True)) for one in asked]
+    await asyncio.sleep(0)
+    attached(workers, "1")
+    await within(tasks[0])
+    assert not tasks[1].done()
+    tasks[1].cancel()
+
+
+@pytest.mark.parametrize("wrong", ["raises", "chooses another"])
+async def test_a_route_that_fails_fails_the_job_and_no_worker(wrong: str) -> None:
+    def route(workers: Any, asked: Any) -> Any:
+        if wrong == "raises":
+            raise ValueError("no idea")
+        return "w"
+
+    workers = Fleet(route, queue=10, patience=10)
+    workers.lose(attached(workers, "0"))
+    waiting = [await parked(workers, job(), n) for n in (1, 2)]
+    link = attached(workers, "1")
+    for task in waiting:
+        with pytest.raises(ValueError, match=r"no idea|chose 'w', which is none"):
+            await within(task)
+    assert [*workers] == [link]
+    assert (link.running, workers.queued) == (0, 0)
+
+
+async def test_a_dispatch_that_crosses_its_workers_leaving_goes_to_another_one() -> None:
+    workers = fleet()
+    link = attached(workers)
+    await workers.place(job())
+    dispatched = link.dispatch("d", job(), "")
+    link.hear(pb.FromWorker(leaving=pb.Leaving()))
+    no = pb.Declined(dispatch="d", code="unavailable", message="The server is shutting down.")
+    link.hear(pb.FromWorker(declined=no))
+    with pytest.raises(WorkerLost):
+        await dispatched.accepted
+    assert link.running == 0
+
+
+async def test_a_job_that_is_too_large_for_a_message_is_refused_and_breaks_no_stream() -> None:
+    workers = fleet()
+    link = attached(workers)
+    await workers.place(job())
+    with pytest.raises(Refused, match="over 16 MB for a worker") as refused:
+        link.dispatch("d", job(text="x" * 17_000_000), "")
+    assert refused.value.code == "too_large"
+    assert (link.running, link.dispatches) == (0, {})
+
+
+async def test_a_turn_that_its_worker_does_not_end_is_given_up_and_its_events_are_dropped() -> None:
+    workers = fleet()
+    link = attached(workers)
+    await workers.place(job())
+    dispatched = link.dispatch("d", job(), "")
+    accept(link, "d")
+    dispatched.give_up("It hangs.")
+    send(link, "d", chunk(1), ended=True)
+    with pytest.raises(WorkerLost, match="It hangs"):
+        await anext(aiter(dispatched.events()))
+    assert link.running == 0

@@ -24,8 +24,7 @@ def end(seq: int) -> TurnEnded:
 
 
 def lose(grpc: Grpc, link: Link) -> None:
-    grpc.fleet.remove(link)
-    link.close()
+    grpc.fleet.lose(link)
 
 
 async def begun(grpc: Grpc, link: Link, asked: Job) -> RemoteTurn:
@@ -59,8 +58,9 @@ async def test_a_worker_lost_before_its_answer_is_replaced() -> None:
     assert grpc.load().running == 0
 
 
-async def test_the_next_worker_is_told_which_turn_may_have_begun() -> None:
-    grpc, asked = Grpc(), job(conversation="c")
+@pytest.mark.parametrize("conversation", ["c", None])
+async def test_the_next_worker_is_told_which_turn_may_have_begun(conversation: str | None) -> None:
+    grpc, asked = Grpc(), job(conversation=conversation)
     one = attached(grpc.fleet, "1")
     starting = asyncio.create_task(grpc.start(asked))
     await told(one, "dispatch")
@@ -268,6 +268,51 @@ async def test_a_dispatch_holds_no_key_and_no_header() -> None:
     assert Job.load(dispatch.job) == asked
     starting.cancel()
     await asyncio.gather(starting, return_exceptions=True)
+
+
+async def test_a_job_that_its_worker_has_not_taken_when_all_is_cancelled_is_refused() -> None:
+    grpc = Grpc()
+    link = attached(grpc.fleet)
+    starting = asyncio.create_task(grpc.start(job()))
+    await told(link, "dispatch")
+    draining = asyncio.create_task(grpc.drain(0.01))
+    with pytest.raises(Refused, match="shutting down") as refused:
+        await within(starting)
+    assert refused.value.code == "unavailable"
+    await within(draining)
+
+
+async def test_draining_lets_a_turn_that_lost_its_worker_wait_for_another_one() -> None:
+    grpc = Grpc()
+    one = attached(grpc.fleet, "1")
+    events = await reading(grpc, one, job(conversation="c"))
+    await asyncio.sleep(0)
+    lose(grpc, one)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert grpc.load().queued == 1
+    draining = asyncio.create_task(grpc.drain(10))
+    await asyncio.sleep(0)
+    two = attached(grpc.fleet, "2")
+    dispatch = await told(two, "dispatch")
+    accept(two, dispatch.id)
+    send(two, dispatch.id, end(1), ended=True)
+    assert (await within(events))[-1].status == "completed"
+    await within(draining)
+
+
+async def test_a_worker_that_does_not_end_a_cancelled_turn_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("retinue.serve.grpc.running.STOPPING", 0.01)
+    grpc = Grpc()
+    link = attached(grpc.fleet)
+    events = await reading(grpc, link, job(conversation="c"))
+    await within(grpc.drain(0.01))
+    last = (await within(events))[-1]
+    assert isinstance(last, TurnEnded)
+    assert (last.status, last.reason) == ("cancelled", "The server is shutting down.")
+    assert link.running == 1  # it has its place until the worker says otherwise
 
 
 def test_a_choice_that_is_none_is_refused() -> None:

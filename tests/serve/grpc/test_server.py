@@ -191,6 +191,42 @@ async def test_health_says_whether_turns_can_be_run() -> None:
         assert (await stub.Check(health_pb2.HealthCheckRequest())).status == not_serving
 
 
+@pytest.mark.parametrize("host", ["::1", "[::1]", "localhost"])
+async def test_a_host_is_listened_on_with_and_without_its_brackets(host: str) -> None:
+    gateway = Gateway(InProcess(echoing()))
+    server = GrpcServer(gateway, host=host)
+    await server.start()
+    target = f"[::1]:{server.port}" if "::" in host else f"{host}:{server.port}"
+    async with aio.insecure_channel(target) as channel:
+        stub: Any = AgentsStub(channel)
+        assert text_of(await all_of(stub.Run(pb.Start(text="here")))) == "here"
+    await gateway.close()
+    await server.stop()
+
+
+async def test_health_says_of_the_whole_server_that_it_drains() -> None:
+    async with stage() as one, aio.insecure_channel(one.address) as channel:
+        stub: Any = health_pb2_grpc.HealthStub(channel)
+        watching = aiter(stub.Watch(health_pb2.HealthCheckRequest()))
+        assert (await within(anext(watching))).status == health_pb2.HealthCheckResponse.SERVING
+        await one.gateway.drain(0)
+        assert (await within(anext(watching))).status == health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+async def test_where_no_worker_attaches_a_message_is_bounded_before_it_is_read() -> None:
+    gateway = Gateway(InProcess(echoing()))
+    server = GrpcServer(gateway)
+    await server.start()
+    async with aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        stub: Any = AgentsStub(channel)
+        for size in (1_010_000, 2_000_000):
+            with pytest.raises(aio.AioRpcError) as error:
+                await all_of(stub.Run(pb.Start(text="x" * size)))
+            assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    await gateway.close()
+    await server.stop()
+
+
 async def test_a_port_that_is_taken_is_refused_with_a_sentence() -> None:
     async with stage() as one:
         again = GrpcServer(Gateway(Grpc()), port=one.server.port)

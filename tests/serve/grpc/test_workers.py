@@ -1,29 +1,26 @@
 """Workers of this process at a gateway of this process: the streams between them."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import grpc
+import msgspec
 import pytest
 from grpc import aio
 
 from retinue import Agent
 from retinue.advisors import Memory
 from retinue.chains import ChatRequest
-from retinue.chains.events import TurnEnded
 from retinue.messages import TextDelta
 from retinue.models.scripted import Say, Scripted
-from retinue.serve import wire
-from retinue.serve.dispatch import InProcess
+from retinue.serve.access import ApiKeys, new_key
 from retinue.serve.faults import Refused
 from retinue.serve.gateway import Gateway
 from retinue.serve.grpc import Grpc, GrpcServer, Worker
-from retinue.serve.grpc.assignment import Assignment
-from retinue.serve.grpc.outbox import Outbox
 from retinue.serve.grpc.v1 import agents_pb2
 from retinue.serve.grpc.v1 import workers_pb2 as pb
 from retinue.serve.grpc.v1.workers_pb2_grpc import WorkersStub
-from retinue.serve.jobs import Job
 from retinue.stores import InMemory
 from tests.serve.grpc.stage import chunk, event_of, hello, job, stage, text_of
 from tests.serve.scenes import Stuck, all_of, echoing, within
@@ -107,29 +104,6 @@ async def test_a_job_that_the_worker_cannot_run_is_refused_with_the_workers_word
         assert one.dispatcher.load().running == 0
 
 
-async def test_a_turn_that_is_stopped_before_it_has_begun_is_cancelled_when_it_does() -> None:
-    class Slow(InProcess):
-        go = asyncio.Event()
-
-        async def start(self, job: Job) -> Any:
-            await self.go.wait()
-            return await super().start(job)
-
-    agents, outbox = Slow(Agent(Scripted(Stuck()), name="a")), Outbox()
-    dispatch = pb.Dispatch(id="d", job=job().dump(), credit=100)
-    assignment = Assignment(dispatch, agents, outbox, {})
-    running = asyncio.create_task(assignment.run())
-    await asyncio.sleep(0)
-    assignment.stop("Not wanted.")
-    agents.go.set()
-    await within(running)
-    accepted, said = await within(outbox.next()), await within(outbox.next())
-    assert accepted.WhichOneof("message") == "accepted"
-    end = wire.decode(said.events.batches[0].events[-1])
-    assert isinstance(end, TurnEnded)
-    assert (end.status, end.reason) == ("cancelled", "Not wanted.")
-
-
 async def test_a_worker_does_not_run_the_same_job_twice() -> None:
     asked = job()
     async with stage() as one, one.worker(naming("x")):
@@ -157,10 +131,8 @@ async def test_leaving_ends_when_the_turns_have_and_the_agent_is_gone_then() -> 
         assert not leaving.done()
         stuck.go.set()
         assert (await within(events))[-1].text == "at last"
-        gone = asyncio.Event()
-        one.dispatcher.fleet.watch(gone.set)
         await within(leaving)
-        await within(gone.wait())
+        await within(one.until_gone())
         with pytest.raises(Refused, match="No worker is attached"):
             await one.dispatcher.start(job())
 
@@ -289,3 +261,59 @@ async def test_events_are_read_as_they_come_and_not_at_the_end() -> None:
         assert event.text == "first"
         stuck.go.set()
         await all_of(stream)
+
+
+async def test_leaving_does_not_wait_for_a_reader_that_takes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("retinue.serve.grpc.worker._LAST", 0.1)
+    agent = Agent(Scripted(Say(text=["x"] * 2_000)), name="a")
+    async with stage() as one, one.worker(agent) as worker:
+        turn = await one.dispatcher.start(job())
+        await within(worker.leave(0.05))
+        await within(one.until_gone())
+        end = (await all_of(aiter(turn)))[-1]
+        assert (end.status, end.error) == ("failed", "WorkerLost")
+
+
+async def test_a_worker_tries_as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, tries, longest = Worker(naming("x"), "127.0.0.1:9"), 0, 0.0
+
+    async def attach(stub: Any) -> str:
+        nonlocal tries
+        tries += 1
+        if tries > 1_100:
+            await worker.close()
+        return "Nobody is there"
+
+    def uniform(low: float, high: float) -> float:
+        nonlocal longest
+        longest = max(longest, high)
+        return 0.0
+
+    monkeypatch.setattr(worker, "_attach", attach)
+    monkeypatch.setattr("retinue.serve.grpc.worker.random.uniform", uniform)
+    monkeypatch.setattr("retinue.serve.grpc.worker.log.warning", lambda *_: None)
+    await within(worker.run())
+    assert longest == 10.0
+
+
+async def test_a_worker_whose_key_is_withdrawn_ends_what_it_has_and_gets_no_more(
+    tmp_path: Path,
+) -> None:
+    key, kept = new_key("workers", ["work"])
+    keys, stuck = tmp_path / "keys", Stuck()
+    keys.write_bytes(msgspec.json.encode(kept) + b"\n")
+    agent = Agent(Scripted(stuck, repeat=True), name="a")
+    async with (
+        stage(gateway={"access": ApiKeys(keys)}, heartbeat=0.05) as one,
+        one.worker(agent, token=f"{key}\n"),
+    ):
+        events = asyncio.create_task(all_of(aiter(await one.dispatcher.start(job()))))
+        retired = asyncio.Event()
+        one.dispatcher.fleet.watch(retired.set)
+        keys.write_text("# none\n")
+        await within(retired.wait())
+        assert one.dispatcher.load().workers[0].draining
+        stuck.go.set()
+        assert (await within(events))[-1].text == "at last"

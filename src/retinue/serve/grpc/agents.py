@@ -1,5 +1,6 @@
 """The service that clients speak with: the gateway as gRPC shows it."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any, cast
@@ -8,10 +9,11 @@ import msgspec
 from grpc import aio
 
 from retinue.serve.access import Caller
-from retinue.serve.faults import record
+from retinue.serve.bounds import STALLED
+from retinue.serve.faults import Refused
 from retinue.serve.gateway import Gateway
 from retinue.serve.grpc.asking import started
-from retinue.serve.grpc.codes import abort
+from retinue.serve.grpc.codes import refusing
 from retinue.serve.grpc.talk import Talk, shown
 from retinue.serve.grpc.v1 import agents_pb2 as pb
 
@@ -33,18 +35,13 @@ class Agents:
         self, request: pb.Start, context: "aio.ServicerContext[pb.Start, pb.Event]"
     ) -> None:
         """One turn, from its first event to its last."""
-        try:
+        async with refusing(context, "Run"):
             caller = self._admit(context)
             job = started(self._gateway, request, remaining=_remaining(context))
-            reader = await self._gateway.start(caller, job)
-        except Exception as error:
-            record(error, "Run")
-            await abort(context, error)
-        async with reader:
-            turn = reader.turn.turn
-            while batch := await reader.next():
-                for event in batch:
-                    await context.write(shown(event, turn, request.request_id))
+            async with await self._gateway.start(caller, job) as reader:
+                while batch := await reader.next():
+                    for event in batch:
+                        await _write(context, shown(event, reader.turn, request.request_id))
 
     async def Converse(
         self,
@@ -52,15 +49,11 @@ class Agents:
         context: "aio.ServicerContext[pb.ClientMessage, pb.Event]",
     ) -> None:
         """Any number of turns."""
-        try:
-            caller = self._admit(context)
-        except Exception as error:
-            record(error, "Converse")
-            await abort(context, error)
-        talk = Talk(self._gateway, caller, lambda: self._admit(context))
-        async with aclosing(talk.run(request_iterator)) as events:
-            async for event in events:
-                await context.write(event)
+        async with refusing(context, "Converse"):
+            talk = Talk(self._gateway, self._admit(context), lambda: self._admit(context))
+            async with aclosing(talk.run(request_iterator)) as events:
+                async for event in events:
+                    await _write(context, event)
 
     async def ListAgents(
         self,
@@ -68,11 +61,8 @@ class Agents:
         context: "aio.ServicerContext[pb.ListAgentsRequest, pb.ListAgentsResponse]",
     ) -> pb.ListAgentsResponse:
         """What each agent declares of itself."""
-        try:
+        async with refusing(context, "ListAgents"):
             self._admit(context)
-        except Exception as error:
-            record(error, "ListAgents")
-            await abort(context, error)
         return pb.ListAgentsResponse(
             agents=[
                 pb.AgentInfo(name=name, card_json=msgspec.json.encode(card).decode())
@@ -82,6 +72,15 @@ class Agents:
 
     def _admit(self, context: "aio.ServicerContext[Any, Any]") -> Caller:
         return self._gateway.admit(credential_of(context), "turns")
+
+
+async def _write(context: "aio.ServicerContext[Any, pb.Event]", event: pb.Event) -> None:
+    try:
+        async with asyncio.timeout(STALLED):
+            await context.write(event)
+    except TimeoutError:
+        said = f"The client took no event for {STALLED:g} seconds, and is given up."
+        raise Refused("too_slow", said) from None
 
 
 def _remaining(context: "aio.ServicerContext[Any, Any]") -> float | None:

@@ -70,6 +70,8 @@ def answering(gateway: Gateway, answer: pb.Answer) -> Job:
             "answers_json", answer.answers_json, dict[str, Answered], dict[str, Answered]()
         ),
         conversation=answer.conversation,
+        context=_read("context_json", answer.context_json, dict[str, Any], dict[str, Any]()),
+        choices=_read("choices_json", answer.choices_json, Choices, Choices()),
         request=answer.request_id or None,
         seconds=_seconds(answer.timeout_seconds, None),
         detached=answer.detached,

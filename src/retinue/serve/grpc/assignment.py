@@ -9,7 +9,7 @@ from retinue.chains.events import Event, TurnEnded
 from retinue.serve import wire
 from retinue.serve.dispatch import InProcess, Running
 from retinue.serve.faults import Refused, fault_of, record
-from retinue.serve.grpc.continuing import Told, how_to_go_on
+from retinue.serve.grpc.continuing import GRACE, Told, how_to_go_on
 from retinue.serve.grpc.outbox import LARGEST, Outbox
 from retinue.serve.grpc.v1 import workers_pb2 as pb
 from retinue.serve.jobs import Job
@@ -25,14 +25,19 @@ class Assignment:
         dispatch: what the gateway sent.
         agents: who runs it.
         outbox: where its answer and its events go.
-        begun: the ids of the jobs that this worker has begun; each begins once.
+        begun: the jobs that this worker has begun, by id; each begins once. The event is set when
+            the job is over here.
 
     Attributes:
         orphaned: whether the gateway that gave it is lost; nothing is sent any more.
     """
 
     def __init__(
-        self, dispatch: pb.Dispatch, agents: InProcess, outbox: Outbox, begun: dict[str, None]
+        self,
+        dispatch: pb.Dispatch,
+        agents: InProcess,
+        outbox: Outbox,
+        begun: dict[str, asyncio.Event],
     ) -> None:
         self.id = dispatch.id
         self.orphaned = False
@@ -40,6 +45,7 @@ class Assignment:
         self._agents = agents
         self._outbox = outbox
         self._begun = begun
+        self._over = asyncio.Event()
         self._credit = dispatch.credit
         self._more = asyncio.Event()
         self._running: Running | None = None
@@ -65,6 +71,7 @@ class Assignment:
         except Exception as error:
             record(error, f"Turn {running.id}")
         finally:
+            self._over.set()
             self._outbox.end(self.id)
 
     def stop(self, reason: str) -> None:
@@ -90,21 +97,47 @@ class Assignment:
         job = Job.load(self._dispatch.job)
         self._detached = job.detached
         if self._dispatch.turn:
-            store = self._agents.store_of(job.agent)
-            if store is None:  # a memory that is not ours may know how far the turn came
-                found = structs.replace(job, kind="recover")
-            else:
-                found = await how_to_go_on(job, self._dispatch.turn, store)
+            found = await self._gone_on_with(job)
             if isinstance(found, Told):
                 return found
             job = found
         elif job.id in self._begun:
             raise Refused("conflict", f"The job {job.id!r} has begun here before; it runs once.")
+        if self.orphaned:  # so that whoever has the turn now finds its log as it is
+            raise Refused("unavailable", "The gateway was lost before the turn began.")
         running = await self._agents.start(job)
-        self._begun[job.id] = None
+        self._begun[job.id] = self._over
         if len(self._begun) > _REMEMBERED:
             del self._begun[next(iter(self._begun))]
         return running
+
+    async def _gone_on_with(self, job: Job) -> Job | Told:
+        """What becomes of a turn that may have begun elsewhere, or here on an earlier stream."""
+        clock = asyncio.get_running_loop().time
+        came = clock()
+        await self._until_over_here(job.id)
+        store = self._agents.store_of(job.agent)
+        if job.conversation is None:  # there is no log: it begins anew
+            found = job
+        elif store is None:  # a memory that is not ours may know how far the turn came
+            found = structs.replace(job, kind="recover")
+        else:
+            found = await how_to_go_on(job, self._dispatch.turn, store)
+        if isinstance(found, Told) or found.seconds is None:
+            return found
+        return structs.replace(found, seconds=max(0.001, found.seconds - (clock() - came)))
+
+    async def _until_over_here(self, job: str) -> None:
+        over = self._begun.get(job)
+        if over is None:
+            return
+        try:
+            async with asyncio.timeout(GRACE):
+                await over.wait()
+        except TimeoutError:
+            raise Refused(
+                "unavailable", f"The turn still ran on its first worker after {GRACE:g} seconds."
+            ) from None
 
     async def _send(self, event: Event, running: Running) -> None:
         data = wire.encode(event)

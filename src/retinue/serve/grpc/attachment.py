@@ -27,7 +27,7 @@ class Attachment:
         instance: which process it is.
         capacity: turns that it can hold.
         orphans: turns of earlier streams that it still holds; those of this one are added.
-        begun: jobs that the worker has begun, by id.
+        begun: jobs that the worker has begun, by id, as for `Assignment`.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Attachment:
         instance: str,
         capacity: int,
         orphans: "set[asyncio.Task[None]]",
-        begun: dict[str, None],
+        begun: dict[str, asyncio.Event],
     ) -> None:
         self._agents = agents
         self._hello = pb.Hello(
@@ -92,10 +92,13 @@ class Attachment:
         """Takes no more turns."""
         self._outbox.answer(pb.FromWorker(leaving=pb.Leaving()))
 
-    async def finish(self) -> None:
-        """Waits until the turns that it has are over and told; then the stream ends."""
+    async def idle(self) -> None:
+        """Waits until the turns that it has are over."""
         while self._running:
             await asyncio.wait([task for _, task in self._running.values()])
+
+    def end(self) -> None:
+        """The stream ends when what was made for it has been sent."""
         self._outbox.close()
 
     def _hear(self, message: pb.ToWorker) -> None:

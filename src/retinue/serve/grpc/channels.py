@@ -11,26 +11,46 @@ from msgspec import Struct
 from retinue.errors import ConfigError
 from retinue.serve.access import is_loopback
 from retinue.serve.grpc.outbox import LARGEST
+from retinue.serve.tls import check_files, read
 
 _MESSAGE: Final = LARGEST + 4 * 1024 * 1024
 """Bytes that a message may have: the largest event of a worker, and what is round it."""
 
-CLIENT_OPTIONS: Final = (
-    ("grpc.max_receive_message_length", _MESSAGE),
+_BESIDE: Final = 64 * 1024
+"""Bytes that may be round the body of a client's request."""
+
+_BOTH: Final = (
     ("grpc.max_send_message_length", _MESSAGE),
-    # A gateway that vanishes without a word is noticed within half a minute.
+    # Who vanishes without a word, as where a cable is cut, is noticed within half a minute, on a
+    # quiet stream too. The ping of a keepalive has a timeout of its own, which is a minute.
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.ping_timeout_ms", 10_000),
+    ("grpc.http2.max_pings_without_data", 0),
+)
+CLIENT_OPTIONS: Final = (
+    *_BOTH,
+    ("grpc.max_receive_message_length", _MESSAGE),
     ("grpc.max_reconnect_backoff_ms", 1_000),  # the worker backs off itself
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.use_local_subchannel_pool", 1),
 )
 SERVER_OPTIONS: Final = (
-    ("grpc.max_receive_message_length", _MESSAGE),
-    ("grpc.max_send_message_length", _MESSAGE),
+    *_BOTH,
     ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
     ("grpc.so_reuseport", 0),  # a second gateway on the same port is an error, not a lottery
 )
+
+
+def server_options(body: int, *, workers: bool) -> "tuple[tuple[str, int], ...]":
+    """The options of a gateway's port.
+
+    Args:
+        body: bytes that a client's request may have.
+        workers: whether workers attach to it, whose messages may be larger.
+    """
+    largest = max(body + _BESIDE, _MESSAGE if workers else 0)
+    return (*SERVER_OPTIONS, ("grpc.max_receive_message_length", largest))
 
 
 class ClientTLS(Struct, frozen=True, kw_only=True):
@@ -49,10 +69,12 @@ class ClientTLS(Struct, frozen=True, kw_only=True):
         """As gRPC takes them.
 
         Raises:
-            ConfigError: a file cannot be read, or one of a pair is missing.
+            ConfigError: a file cannot be read as what it is, or one of a pair is missing.
         """
-        _check_pair(self.cert, self.key)
-        return grpc.ssl_channel_credentials(_read(self.ca), _read(self.key), _read(self.cert))
+        if (self.cert is None) != (self.key is None):
+            raise ConfigError("A certificate needs its key, and a key its certificate; give both.")
+        check_files(self.ca, self.cert, self.key)
+        return grpc.ssl_channel_credentials(read(self.ca), read(self.key), read(self.cert))
 
 
 class ServerTLS(Struct, frozen=True, kw_only=True):
@@ -72,11 +94,12 @@ class ServerTLS(Struct, frozen=True, kw_only=True):
         """As gRPC takes them.
 
         Raises:
-            ConfigError: a file cannot be read.
+            ConfigError: a file cannot be read as what it is.
         """
-        pair = (_read(self.key) or b"", _read(self.cert) or b"")
+        check_files(self.client_ca, self.cert, self.key)
+        pair = (read(self.key) or b"", read(self.cert) or b"")
         asked = self.client_ca is not None
-        return grpc.ssl_server_credentials([pair], _read(self.client_ca), asked)
+        return grpc.ssl_server_credentials([pair], read(self.client_ca), asked)
 
 
 def channel_to(
@@ -117,15 +140,3 @@ def split(address: str) -> tuple[str, int]:
     if not host or bare or not 0 < number <= 65_535:
         raise ConfigError(f"{address!r} is no address; give host:port, such as gateway:50051.")
     return host, number
-
-
-def _check_pair(cert: Path | None, key: Path | None) -> None:
-    if (cert is None) != (key is None):
-        raise ConfigError("A certificate needs its key, and a key its certificate; give both.")
-
-
-def _read(path: Path | None) -> bytes | None:
-    try:
-        return None if path is None else path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{str(path)!r} cannot be read: {error.strerror}.") from error

@@ -31,7 +31,9 @@ from retinue.serve.jobs import Job
 from retinue.stores import Store
 
 _PAGE: Final = 64  # entries in which the last message of a turn is looked for
-_GRACE: Final = 30.0
+
+GRACE: Final = 30.0
+"""Seconds that a worker which is cut off from its gateway has to end the turn."""
 
 
 class Told:
@@ -85,11 +87,11 @@ async def how_to_go_on(job: Job, turn: str, store: Store) -> Job | Told:
 async def _until_nobody_writes(store: Store, conversation: str) -> None:
     """The other worker may be cut off from its gateway, and not dead."""
     try:
-        async with asyncio.timeout(_GRACE), store.writing(conversation):
+        async with asyncio.timeout(GRACE), store.writing(conversation):
             return
     except TimeoutError:
         raise Refused(
-            "unavailable", f"The conversation was still being written after {_GRACE:g} seconds."
+            "unavailable", f"The conversation was still being written after {GRACE:g} seconds."
         ) from None
 
 

@@ -72,12 +72,13 @@ class Grpc:
 
     def load(self) -> Load:
         """See `Dispatcher.load`."""
+        workers = self.fleet.loads()
         return Load(
-            sum(worker.running for worker in self.fleet.loads()),
+            sum(worker.running for worker in workers),
             queued=self.fleet.queued,
             capacity=self.fleet.capacity,
             draining=self._draining,
-            workers=self.fleet.loads(),
+            workers=workers,
         )
 
     async def drain(self, seconds: float) -> None:

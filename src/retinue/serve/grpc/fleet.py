@@ -22,6 +22,7 @@ class _Waiting(Struct, eq=False):
     """A job that waits for a place."""
 
     job: Job
+    again: bool  # whether a worker that was lost may have begun it
     place: asyncio.Future[Link]
 
 
@@ -80,23 +81,22 @@ class Fleet:
         """A worker has attached. If it was attached before, that stream is broken, and lost."""
         before = self._links.get(link.instance)
         if before is not None:
-            self.remove(before)
-            before.close()
+            self.lose(before)
         self._links[link.instance] = link
         self._known.update(link.agents)
         self._settle()
         self._changed()
 
-    def remove(self, link: Link) -> None:
-        """A worker is gone."""
-        if self._links.get(link.instance) is not link:
-            return
-        del self._links[link.instance]
-        if link.left:
-            served = {name for other in self._links.values() for name in other.agents}
-            for name in link.agents.keys() - served:
-                del self._known[name]
-        self._changed()
+    def lose(self, link: Link) -> None:
+        """A worker is gone: it gets no more, and what it has not ended is lost."""
+        if self._links.get(link.instance) is link:
+            del self._links[link.instance]
+            if link.left:
+                served = {name for other in self._links.values() for name in other.agents}
+                for name in link.agents.keys() - served:
+                    del self._known[name]
+            self._changed()
+        link.close()
 
     def watch(self, changed: Callable[[], None]) -> None:
         """Tells somebody whenever a worker has come, is leaving, or is gone."""
@@ -117,7 +117,8 @@ class Fleet:
                 queued past the bound too.
 
         Raises:
-            Refused: no worker serves its agent, or the queue is full, or the wait was too long.
+            Refused: no worker serves its agent, or the queue is full, or the wait was too long: the
+                patience is over, or the time of the job.
         """
         self._check_agent(job)
         link = None if self._others_wait(job) and not again else self._free(job)
@@ -125,21 +126,22 @@ class Fleet:
             link.taken += 1
             return link
         if len(self._waiting) >= self._limit and not again:
+            said = f"and {self._limit} jobs wait already" if self._limit else "and none may wait"
             raise Refused(
-                "unavailable",
-                f"All places are taken and {self._limit} jobs wait already; try again later.",
-                retry_after=1.0,
+                "unavailable", f"All places are taken {said}; try again later.", retry_after=1.0
             )
-        waiting = _Waiting(job, asyncio.get_running_loop().create_future())
-        self._waiting.insert(0 if again else len(self._waiting), waiting)
+        waiting = _Waiting(job, again, asyncio.get_running_loop().create_future())
+        behind = sum(one.again for one in self._waiting) if again else len(self._waiting)
+        self._waiting.insert(behind, waiting)
+        seconds = self._patience if job.seconds is None else min(self._patience, job.seconds)
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(seconds):
                 return await waiting.place
         except TimeoutError:
             self._give_up(waiting)
             raise Refused(
                 "unavailable",
-                f"No worker had a place within {self._patience:g} seconds; try again later.",
+                f"No worker had a place within {seconds:g} seconds; try again later.",
                 retry_after=1.0,
             ) from None
         except asyncio.CancelledError:
@@ -161,28 +163,43 @@ class Fleet:
         if link.leaving:
             self._changed()
 
-    def refuse_waiting(self, reason: str) -> None:
-        """Nobody need wait any more."""
-        for waiting in self._waiting:
-            if not waiting.place.done():
-                waiting.place.set_exception(Refused("unavailable", reason))
-        self._waiting.clear()
+    def refuse_waiting(self, reason: str, *, begun: bool = False) -> None:
+        """Jobs that wait need wait no more.
+
+        Args:
+            reason: what is told.
+            begun: whether those are meant too that may have begun elsewhere.
+        """
+        for waiting in [*self._waiting]:
+            if begun or not waiting.again:
+                self._waiting.remove(waiting)
+                if not waiting.place.done():
+                    waiting.place.set_exception(Refused("unavailable", reason))
 
     def close(self) -> None:
         """Ends the streams of all workers."""
-        self.refuse_waiting("The server is shutting down; ask another one.")
-        for link in [*self._links.values()]:
-            link.close()
-            self.remove(link)
+        self.refuse_waiting("The server is shutting down; ask another one.", begun=True)
+        for link in self:
+            self.lose(link)
 
     def _settle(self) -> None:
         """Gives free places to jobs that wait, in their order."""
+        full = set[str]()  # agents without a free place; so a long queue costs one look each
         for waiting in [*self._waiting]:
-            link = self._free(waiting.job)
-            if link is not None and not waiting.place.done():
+            if waiting.job.agent in full or waiting.place.done():
+                continue
+            try:
+                link = self._free(waiting.job)
+            except Exception as error:  # of a route that somebody else wrote
                 self._waiting.remove(waiting)
-                link.taken += 1
-                waiting.place.set_result(link)
+                waiting.place.set_exception(error)
+                continue
+            if link is None:
+                full.add(waiting.job.agent)
+                continue
+            self._waiting.remove(waiting)
+            link.taken += 1
+            waiting.place.set_result(link)
 
     def _free(self, job: Job) -> Link | None:
         able = [
@@ -190,7 +207,14 @@ class Fleet:
             for link in self._links.values()
             if job.agent in link.agents and not link.leaving and link.running < link.capacity
         ]
-        return self._route(able, job) if able else None
+        if not able:
+            return None
+        link = self._route(able, job)
+        if link not in able:
+            raise ValueError(
+                f"The route chose {link!r}, which is none of the workers it was given."
+            )
+        return link
 
     def _others_wait(self, job: Job) -> bool:
         return any(waiting.job.agent == job.agent for waiting in self._waiting)

@@ -16,6 +16,7 @@ from retinue.errors import RetinueError
 from retinue.serve import wire
 from retinue.serve.cards import AgentCard
 from retinue.serve.faults import CODES, Code, Refused
+from retinue.serve.grpc.outbox import LARGEST
 from retinue.serve.grpc.v1 import workers_pb2 as pb
 from retinue.serve.jobs import Job
 
@@ -91,9 +92,10 @@ class Link:
 
         Raises:
             TypeError, ValueError: the job holds what JSON cannot; its place is free again.
+            Refused: it is too large for a message; so too.
         """
         try:
-            given = pb.Dispatch(id=id, job=job.dump(), turn=turn, credit=CREDIT)
+            given = pb.Dispatch(id=id, job=_written(job), turn=turn, credit=CREDIT)
         except BaseException:
             self.taken -= 1
             self._freed(self)
@@ -128,19 +130,15 @@ class Link:
         elif kind == "accepted":
             self._known(message.accepted.dispatch).accept(message.accepted.turn)
         elif kind == "declined":
-            said = message.declined
-            one = self._known(said.dispatch)
-            code = _CODES.get(said.code, "internal")
-            one.decline(Refused(code, said.message, retry_after=said.retry_after_seconds or None))
-            self._end(one)
+            self._declined(message.declined)
         elif kind == "heartbeat":
             fewer = message.heartbeat.orphans < self._orphans
             self._orphans = message.heartbeat.orphans
             if fewer:
                 self._freed(self)
         elif kind == "leaving":
-            self.leaving = self.left = True
-            self._freed(self)
+            self.left = True
+            self.retire()
         else:
             raise Refused("invalid", f"A worker sent {kind or 'nothing'} where that is not due.")
 
@@ -152,6 +150,11 @@ class Link:
             self._wake.clear()
             await self._wake.wait()
         return self._outbox.popleft()
+
+    def retire(self) -> None:
+        """It takes no more turns; those that it has go on."""
+        self.leaving = True
+        self._freed(self)
 
     def close(self) -> None:
         """The stream is over; turns that have not ended are lost."""
@@ -166,6 +169,15 @@ class Link:
         one.receive(batch.events)
         if batch.ended:
             self._end(one)
+
+    def _declined(self, said: pb.Declined) -> None:
+        one = self._known(said.dispatch)
+        # The dispatch and its leaving have crossed: nothing was done, and another may do it.
+        crossed = self.left and said.code == "unavailable"
+        if not crossed:
+            code = _CODES.get(said.code, "internal")
+            one.decline(Refused(code, said.message, retry_after=said.retry_after_seconds or None))
+        self._end(one, lost=crossed)
 
     def _known(self, id: str) -> "Dispatched":
         one = self.dispatches.get(id)
@@ -245,6 +257,12 @@ class Dispatched:
         self._eat(len(self._events))
         self._events.clear()
 
+    def give_up(self, why: str) -> None:
+        """The worker does not end it; whoever reads it waits no longer, and gets WorkerLost."""
+        if not self._over:
+            self.leave(None)
+            self.end(WorkerLost(why))
+
     def accept(self, turn: str) -> None:
         """The worker has taken it."""
         if not self.accepted.done():
@@ -273,6 +291,8 @@ class Dispatched:
 
     def end(self, error: Exception | None) -> None:
         """The worker is done with it, or gone."""
+        if self._over:  # it was given up before
+            return
         self._over, self._error = True, error
         if not self.accepted.done():
             self.accepted.set_exception(error or Refused("internal", "A worker sent no answer."))
@@ -289,6 +309,13 @@ class Dispatched:
     def _rouse(self) -> None:
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
+
+
+def _written(job: Job) -> bytes:
+    data = job.dump()
+    if len(data) > LARGEST:  # sending it would break the stream, and every turn on it
+        raise Refused("too_large", f"The request is over {LARGEST // 1024**2} MB for a worker.")
+    return data
 
 
 _CODES: Final[dict[str, Code]] = {code: code for code in CODES}

@@ -11,7 +11,7 @@ from typing import Final
 from retinue.serve.grpc.v1 import workers_pb2 as pb
 
 LARGEST: Final = 16 * 1024 * 1024
-"""Bytes that one event may have."""
+"""Bytes that one event, or one job, may have."""
 
 FULL: Final = 1024 * 1024
 """Bytes after which a message takes no further event."""

@@ -17,7 +17,7 @@ from msgspec import structs
 from retinue.chains.events import Event, TurnEnded
 from retinue.errors import RetinueError
 from retinue.messages import new_id
-from retinue.serve.faults import fault_of, log
+from retinue.serve.faults import Refused, fault_of, log
 from retinue.serve.grpc.fleet import Fleet
 from retinue.serve.grpc.link import Dispatched, WorkerLost
 from retinue.serve.grpc.seam import LOST, Seam
@@ -27,6 +27,10 @@ OnLoss = Literal["continue", "fail"]
 
 WORKERS: Final = 3
 """Workers that a turn is given to, one after another: it may be what kills them."""
+
+
+STOPPING: Final = 10.0
+"""Seconds that a worker has to end a turn that is cancelled; then its reader is told that it is."""
 
 
 class RemoteTurn:
@@ -53,6 +57,7 @@ class RemoteTurn:
         self._dispatched: Dispatched | None = None
         self._dispatching: asyncio.Task[None] | None = None
         self._stopped: str | None = None
+        self._giving_up: asyncio.TimerHandle | None = None
         clock = asyncio.get_running_loop().time
         self._clock = clock
         self._deadline = None if job.seconds is None else clock() + job.seconds
@@ -77,6 +82,11 @@ class RemoteTurn:
                 except WorkerLost:
                     if self._workers >= WORKERS:
                         raise
+        except asyncio.CancelledError:
+            self._leave()
+            if self._stopped is None or _is_cancelled():
+                raise
+            raise Refused("unavailable", self._stopped) from None
         except BaseException:
             self._leave()
             raise
@@ -113,6 +123,10 @@ class RemoteTurn:
                 self._dispatching.cancel()
             elif self._dispatched is not None:
                 self._dispatched.stop(reason)
+                said = f"The worker did not end the turn within {STOPPING:g} seconds."
+                self._giving_up = asyncio.get_running_loop().call_later(
+                    STOPPING, self._dispatched.give_up, said
+                )
 
     async def _move(self, lost: WorkerLost) -> AsyncGenerator[Event]:
         """Finds another worker. Gives what the reader is told; with an end, none was found."""
@@ -126,7 +140,7 @@ class RemoteTurn:
                 await self._dispatch()
                 return
             except asyncio.CancelledError:
-                if self._stopped is None:
+                if self._stopped is None or _is_cancelled():
                     raise
                 why_not = self._why_it_ends(lost)
             except WorkerLost as again:
@@ -162,9 +176,9 @@ class RemoteTurn:
 
     async def _dispatch_once(self) -> None:
         again = self._workers > 0
-        link = await self._fleet.place(self.job, again=again)
+        link = await self._fleet.place(self._remaining(), again=again)
         self._workers += 1
-        begun = self._turn or self.job.id if again and self.job.conversation is not None else ""
+        begun = self._turn or self.job.id if again else ""
         one = link.dispatch(new_id(), self._remaining(), begun)
         self._dispatched = one
         self._turn = await one.accepted
@@ -176,7 +190,15 @@ class RemoteTurn:
         return structs.replace(self.job, seconds=max(0.001, self._deadline - self._clock()))
 
     def _leave(self) -> None:
+        if self._giving_up is not None:
+            self._giving_up.cancel()
         one, self._dispatched = self._dispatched, None
         if one is not None:
             one.leave(None if self._ended else "The reader left.")
         self._over(self)
+
+
+def _is_cancelled() -> bool:
+    """Whether it is the present task that was cancelled, and not one that it waits for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

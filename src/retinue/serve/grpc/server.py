@@ -11,7 +11,7 @@ from grpc_reflection.v1alpha import reflection
 from retinue.errors import ConfigError
 from retinue.serve.gateway import Gateway
 from retinue.serve.grpc.agents import Agents, credential_of
-from retinue.serve.grpc.channels import SERVER_OPTIONS, ServerTLS
+from retinue.serve.grpc.channels import ServerTLS, server_options
 from retinue.serve.grpc.fleet import Fleet
 from retinue.serve.grpc.v1 import agents_pb2, workers_pb2
 from retinue.serve.grpc.v1.agents_pb2_grpc import add_AgentsServicer_to_server
@@ -41,6 +41,9 @@ class GrpcServer:
         host, port: where it listens; port 0 is any free one.
         tls: its certificate, and whose certificates clients need; None for plain connections.
         heartbeat: seconds between the heartbeats of a worker.
+
+    Raises:
+        ConfigError: the heartbeat is none, or a certificate or its key cannot be read as one.
     """
 
     def __init__(
@@ -53,9 +56,12 @@ class GrpcServer:
         tls: ServerTLS | None = None,
         heartbeat: float = HEARTBEAT,
     ) -> None:
+        if not heartbeat > 0:
+            raise ConfigError(f"GrpcServer(heartbeat={heartbeat!r}): give seconds above 0.")
         self._gateway = gateway
         self._fleet = fleet
-        self._address = f"[{host}]:{port}" if ":" in host.strip("[]") else f"{host}:{port}"
+        bare = host.strip("[]")
+        self._address = f"[{bare}]:{port}" if ":" in bare else f"{bare}:{port}"
         self._credentials = None if tls is None else tls.credentials()
         self._heartbeat = heartbeat
         self._server: aio.Server | None = None
@@ -69,7 +75,8 @@ class GrpcServer:
         Raises:
             ConfigError: the address cannot be listened on.
         """
-        server = aio.server(options=SERVER_OPTIONS)
+        body = self._gateway.bounds.body_bytes
+        server = aio.server(options=server_options(body, workers=self._fleet is not None))
         names = [AGENTS, health.SERVICE_NAME, reflection.SERVICE_NAME]
         # The types of the stubs know generators only; ours write for themselves.
         add_AgentsServicer_to_server(cast("AgentsServicer", Agents(self._gateway)), server)
@@ -118,6 +125,9 @@ class GrpcServer:
                 async with asyncio.timeout(_LOOK_EVERY):  # nobody tells that a gateway drains
                     await changed.wait()
             changed.clear()
+            if self._gateway.load().draining:  # for probes that ask of the server as a whole
+                await self._health.enter_graceful_shutdown()
+                return
 
     def _admit(self, context: "aio.ServicerContext[Any, Any]") -> None:
-        self._gateway.admit(credential_of(context), "work")
+        self._gateway.known(credential_of(context), "work")

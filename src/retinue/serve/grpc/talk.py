@@ -2,18 +2,19 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
+from contextlib import contextmanager
+from itertools import chain
 from typing import Final
 
-from retinue.chains.events import Event
-from retinue.serve import wire
 from retinue.serve.access import Caller
 from retinue.serve.faults import Refused, fault_of, record
 from retinue.serve.gateway import Gateway
 from retinue.serve.grpc.asking import answering, started
 from retinue.serve.grpc.codes import number_of
 from retinue.serve.grpc.v1 import agents_pb2 as pb
-from retinue.serve.keeping import Reader
+from retinue.serve.keeping import Kept, Reader
+from retinue.serve.wire import Place, Sent, encode
 
 MOST: Final = 1_000
 """Turns that one stream may be told of at once."""
@@ -68,7 +69,7 @@ class Talk:
         self._admit = admit
         self._events: asyncio.Queue[pb.Event | None] = asyncio.Queue(_WAITING)
         self._telling: set[asyncio.Task[None]] = set()
-        self._windows: dict[str, _Window] = {}
+        self._windows: dict[str, set[_Window]] = {}  # by turn, which may be told more than once
         self._deaf = False
 
     async def run(self, messages: AsyncIterator[pb.ClientMessage]) -> AsyncGenerator[pb.Event]:
@@ -88,25 +89,26 @@ class Talk:
         try:
             async for message in messages:
                 await self._take(message)
-            self._deaf = True
-            for window in self._windows.values():
-                window.open()
-            while self._telling:
-                await asyncio.wait(self._telling)
-        finally:
-            await self._events.put(None)
+        except Exception as error:
+            record(error, "Converse")
+        self._deaf = True
+        for window in chain.from_iterable(self._windows.values()):
+            window.open()
+        while self._telling:
+            await asyncio.wait(self._telling)
+        await self._events.put(None)
 
     async def _take(self, message: pb.ClientMessage) -> None:
         match message.WhichOneof("message"):
             case "start":
                 start = message.start
-                self._tell(start.request_id, start.window, lambda: self._start(start))
+                await self._tell(start.request_id, start.window, lambda: self._start(start))
             case "answer":
                 answer = message.answer
-                self._tell(answer.request_id, answer.window, lambda: self._answer(answer))
+                await self._tell(answer.request_id, answer.window, lambda: self._answer(answer))
             case "follow":
                 follow = message.follow
-                self._tell(follow.request_id, follow.window, lambda: self._follow(follow))
+                await self._tell(follow.request_id, follow.window, lambda: self._follow(follow))
             case "cancel":
                 await self._cancel(message.cancel.turn)
             case "ack":
@@ -115,7 +117,13 @@ class Talk:
                 error = Refused("invalid", "This message says nothing that is known here.")
                 await self._refuse(error)
 
-    def _tell(self, request_id: str, window: int, read: Callable[[], Awaitable[Reader]]) -> None:
+    async def _tell(
+        self, request_id: str, window: int, read: Callable[[], Awaitable[Reader]]
+    ) -> None:
+        if len(self._telling) >= MOST:
+            error = Refused("too_many", f"One stream tells {MOST} turns at once; open another.")
+            await self._refuse(error, request_id)
+            return
         task = asyncio.create_task(self._told(request_id, window, read))
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)
@@ -123,26 +131,31 @@ class Talk:
     async def _told(
         self, request_id: str, size: int, read: Callable[[], Awaitable[Reader]]
     ) -> None:
-        """Tells one turn from where its reader begins, or why it is not told."""
+        """Tells one turn from where its reader begins, or why it is not told any further."""
+        turn = ""
         try:
-            if len(self._telling) > MOST:
-                raise Refused("too_many", f"One stream tells {MOST} turns at once; open another.")
-            reader = await read()
+            async with await read() as reader:
+                turn = reader.turn.turn
+                with self._window(turn, size) as window:
+                    while batch := await reader.next():
+                        for event in batch:
+                            await window.room(event.seq)
+                            await self._events.put(shown(event, reader.turn, request_id))
         except Exception as error:
             record(error, "Converse")
-            await self._refuse(error, request_id)
-            return
-        turn = reader.turn.turn
-        window = self._windows[turn] = _Window(0 if self._deaf else size)
-        async with reader:
-            try:
-                while batch := await reader.next():
-                    for event in batch:
-                        await window.room(event.seq)
-                        await self._events.put(shown(event, turn, request_id))
-            finally:
-                if self._windows.get(turn) is window:
-                    del self._windows[turn]
+            await self._refuse(error, request_id, turn)
+
+    @contextmanager
+    def _window(self, turn: str, size: int) -> Generator[_Window]:
+        window = _Window(0 if self._deaf else size)
+        beside = self._windows.setdefault(turn, set())
+        beside.add(window)
+        try:
+            yield window
+        finally:
+            beside.discard(window)
+            if not beside:
+                del self._windows[turn]
 
     async def _start(self, start: pb.Start) -> Reader:
         caller = self._admit()
@@ -153,7 +166,9 @@ class Talk:
         return await self._gateway.start(caller, answering(self._gateway, answer))
 
     async def _follow(self, follow: pb.Follow) -> Reader:
-        return self._gateway.find(self._admit(), follow.turn).reader(follow.after)
+        place = Place(follow.stream, follow.after)
+        turn = self._gateway.find(self._admit(), follow.turn, place.stream)
+        return turn.reader(turn.behind(place))
 
     async def _cancel(self, turn: str) -> None:
         try:
@@ -162,8 +177,7 @@ class Talk:
             await self._refuse(error, turn=turn)
 
     def _ack(self, ack: pb.Ack) -> None:
-        window = self._windows.get(ack.turn)
-        if window is not None:  # else its last events have been sent
+        for window in self._windows.get(ack.turn, ()):  # none: its last events have been sent
             window.ack(ack.seq)
 
     async def _refuse(self, error: Exception, request_id: str = "", turn: str = "") -> None:
@@ -178,12 +192,13 @@ class Talk:
         )
 
 
-def shown(event: Event | wire.Resync, turn: str, request_id: str) -> pb.Event:
+def shown(event: Sent, turn: Kept, request_id: str) -> pb.Event:
     """An event as it is sent."""
     return pb.Event(
         request_id=request_id,
-        turn=turn,
+        turn=turn.turn,
+        stream=turn.stream,
         seq=event.seq,
         type=str(type(event).__struct_config__.tag),
-        json=wire.encode(event).decode(),
+        json=encode(event).decode(),
     )

@@ -33,6 +33,7 @@ CAPACITY: Final = 100
 
 _FIRST: Final = 0.1
 _LONGEST: Final = 10.0  # seconds between two tries
+_LAST: Final = 5.0  # seconds that a turn which was cancelled has to tell its end
 
 _FINAL: Final[dict[StatusCode, str]] = {
     StatusCode.UNAUTHENTICATED: "refused this worker's token",
@@ -60,8 +61,8 @@ class Worker:
         attached: set while a gateway has the worker.
 
     Raises:
-        ConfigError: the address, the capacity or an agent cannot be one, or the connection would
-            carry the token in the open.
+        ConfigError: the address, the token, the capacity or an agent cannot be one, or the
+            connection would carry the token in the open.
     """
 
     def __init__(
@@ -80,11 +81,11 @@ class Worker:
         self._channel = channel_to(connect, tls, plaintext=plaintext)
         self._agents = InProcess(agents, store=store, capacity=capacity)
         self._capacity = capacity
-        self._metadata = () if token is None else (("authorization", f"Bearer {token}"),)
+        self._metadata = _metadata(token)
         self.name = name or f"{socket.gethostname()}-{os.getpid()}"
         self._instance = new_id()
         self._orphans: set[asyncio.Task[None]] = set()
-        self._begun: dict[str, None] = {}
+        self._begun: dict[str, asyncio.Event] = {}
         self._attachment: Attachment | None = None
         self._leaving = asyncio.Event()
         self.attached = asyncio.Event()
@@ -96,7 +97,7 @@ class Worker:
         Raises:
             ConfigError: the gateway does not take this worker, and would not later.
         """
-        tries = 0
+        longest = _FIRST
         async with self._channel() as channel:
             stub = WorkersStub(channel)
             while not self._leaving.is_set():
@@ -104,8 +105,8 @@ class Worker:
                 said = await self._attach(stub)
                 if self._leaving.is_set():
                     return
-                tries = 1 if self.attached.is_set() else tries + 1
-                wait = random.uniform(0, min(_LONGEST, _FIRST * 2**tries))
+                longest = _FIRST if self.attached.is_set() else min(_LONGEST, 2 * longest)
+                wait = random.uniform(0, longest)
                 log.warning("%s; trying again in %.1f s.", said, wait)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(wait):
@@ -115,15 +116,20 @@ class Worker:
         """Takes no more turns, and waits until those that it has are over.
 
         Args:
-            seconds: after so many, what still runs is cancelled.
+            seconds: after so many, what still runs is cancelled. What has not told its end a few
+                seconds later, as where its reader takes nothing, is given up.
         """
         self._leaving.set()  # a stream that breaks meanwhile is not opened again
         attachment = self._attachment
         if attachment is not None:
             attachment.leave()
-        await self._agents.drain(seconds)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds + _LAST):
+                await self._agents.drain(seconds)
+                if attachment is not None:
+                    await attachment.idle()
         if attachment is not None:
-            await attachment.finish()
+            attachment.end()
 
     async def close(self) -> None:
         """Cancels what runs, and lets go of the agents and their stores."""
@@ -153,3 +159,12 @@ class Worker:
         finally:
             self._attachment = None
         return f"The gateway at {self.address} ended the stream"
+
+
+def _metadata(token: str | None) -> tuple[tuple[str, str], ...]:
+    if token is None:
+        return ()
+    token = token.strip()  # of a file's last line
+    if not (token and token.isascii() and token.isprintable()):
+        raise ConfigError("The worker's token is none: it is made of printable ASCII characters.")
+    return (("authorization", f"Bearer {token}"),)

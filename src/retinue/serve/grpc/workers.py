@@ -8,7 +8,7 @@ from typing import Any, Final
 from grpc import aio
 
 from retinue.serve.faults import Refused, log
-from retinue.serve.grpc.codes import abort
+from retinue.serve.grpc.codes import refusing
 from retinue.serve.grpc.fleet import Fleet
 from retinue.serve.grpc.link import Link
 from retinue.serve.grpc.v1 import workers_pb2 as pb
@@ -40,27 +40,24 @@ class Workers:
         context: "aio.ServicerContext[pb.FromWorker, pb.ToWorker]",
     ) -> None:
         """One worker, as long as it is attached."""
-        try:
+        async with refusing(context, "Attach"):
             self._admit(context)
             link = await self._welcome(request_iterator)
-        except Refused as error:
-            await abort(context, error)
-        log.info("Worker %s attached, for %s.", link.name, ", ".join(link.agents))
-        hearing = asyncio.create_task(self._hear(link, request_iterator))
-        try:
-            welcome = pb.Welcome(heartbeat_seconds=self._heartbeat)
-            await context.write(pb.ToWorker(welcome=welcome))
-            while (message := await link.next()) is not None:
-                await context.write(message)
-        finally:
-            hearing.cancel()
-            self._fleet.remove(link)
-            link.close()
-            log.info("Worker %s is gone.", link.name)
-        with contextlib.suppress(asyncio.CancelledError):
-            broken = await hearing
-            if broken is not None:
-                await abort(context, broken)
+            log.info("Worker %s attached, for %s.", link.name, ", ".join(link.agents))
+            hearing = asyncio.create_task(self._hear(link, request_iterator, context))
+            try:
+                welcome = pb.Welcome(heartbeat_seconds=self._heartbeat)
+                await context.write(pb.ToWorker(welcome=welcome))
+                while (message := await link.next()) is not None:
+                    await context.write(message)
+            finally:
+                hearing.cancel()
+                self._fleet.lose(link)
+                log.info("Worker %s is gone.", link.name)
+            with contextlib.suppress(asyncio.CancelledError):
+                broken = await hearing
+                if broken is not None:
+                    raise broken
 
     async def _welcome(self, messages: AsyncIterator[pb.FromWorker]) -> Link:
         try:
@@ -74,20 +71,36 @@ class Workers:
         self._fleet.add(link)
         return link
 
-    async def _hear(self, link: Link, messages: AsyncIterator[pb.FromWorker]) -> Refused | None:
+    async def _hear(
+        self,
+        link: Link,
+        messages: AsyncIterator[pb.FromWorker],
+        context: "aio.ServicerContext[pb.FromWorker, pb.ToWorker]",
+    ) -> Refused | None:
         """Takes what the worker sends until it is gone; gives why it was thrown out, if it was."""
         try:
             while True:
                 async with asyncio.timeout(3 * self._heartbeat):
                     message = await anext(messages)
                 link.hear(message)
-        except StopAsyncIteration:
+                if message.WhichOneof("message") == "heartbeat":
+                    self._look_again(link, context)
+        except (StopAsyncIteration, aio.AioRpcError, aio.UsageError):
             return None
         except TimeoutError:
             return Refused("unavailable", "The worker was silent for too long.")
         except Refused as error:
             return error
-        except (aio.AioRpcError, aio.UsageError):
-            return None
         finally:
-            link.close()
+            self._fleet.lose(link)  # also where a write to it hangs
+
+    def _look_again(
+        self, link: Link, context: "aio.ServicerContext[pb.FromWorker, pb.ToWorker]"
+    ) -> None:
+        """A worker whose token was withdrawn, or is over, ends what it has and gets no more."""
+        try:
+            self._admit(context)
+        except Refused as error:
+            if not link.leaving:
+                log.warning("Worker %s is given no more turns: %s", link.name, error)
+                link.retire()

@@ -25,6 +25,8 @@ DESCRIPTOR: descriptor.FileDescriptor
 
 @typing.final
 class ClientMessage(message.Message):
+    """What a client says on a `Converse` stream."""
+
     DESCRIPTOR: descriptor.Descriptor
 
     START_FIELD_NUMBER: builtins.int
@@ -105,7 +107,9 @@ class Start(message.Message):
     final_only: builtins.bool
     """Leave out text that the model says before it calls a tool."""
     window: builtins.int
-    """Events that may be on their way without an `Ack`. 0: as many as the transport takes."""
+    """Events that may be on their way without an `Ack`. 0: as many as the transport takes. `Run` has
+    no acknowledgements and leaves it out of account.
+    """
     measure: builtins.bool
     """Events tell what layers took and what model calls cost."""
     def __init__(
@@ -148,17 +152,30 @@ class Answer(message.Message):
     DETACHED_FIELD_NUMBER: builtins.int
     WINDOW_FIELD_NUMBER: builtins.int
     MEASURE_FIELD_NUMBER: builtins.int
+    CONTEXT_JSON_FIELD_NUMBER: builtins.int
+    CHOICES_JSON_FIELD_NUMBER: builtins.int
     request_id: builtins.str
+    """As in `Start`."""
     agent: builtins.str
+    """As in `Start`."""
     conversation: builtins.str
+    """The conversation whose turn waits."""
     answers_json: builtins.str
     """A JSON object of answers by the ids of the pending calls, such as
     {"call_1": {"kind": "approve"}}.
     """
     timeout_seconds: builtins.float
+    """As in `Start`."""
     detached: builtins.bool
+    """As in `Start`."""
     window: builtins.int
+    """As in `Start`."""
     measure: builtins.bool
+    """As in `Start`."""
+    context_json: builtins.str
+    """As in `Start`, for what is left of the turn."""
+    choices_json: builtins.str
+    """As in `Start`, for what is left of the turn."""
     def __init__(
         self,
         *,
@@ -170,10 +187,12 @@ class Answer(message.Message):
         detached: builtins.bool = ...,
         window: builtins.int = ...,
         measure: builtins.bool = ...,
+        context_json: builtins.str = ...,
+        choices_json: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["agent", b"agent", "answers_json", b"answers_json", "conversation", b"conversation", "detached", b"detached", "measure", b"measure", "request_id", b"request_id", "timeout_seconds", b"timeout_seconds", "window", b"window"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["agent", b"agent", "answers_json", b"answers_json", "choices_json", b"choices_json", "context_json", b"context_json", "conversation", b"conversation", "detached", b"detached", "measure", b"measure", "request_id", b"request_id", "timeout_seconds", b"timeout_seconds", "window", b"window"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -187,13 +206,19 @@ class Follow(message.Message):
     TURN_FIELD_NUMBER: builtins.int
     AFTER_FIELD_NUMBER: builtins.int
     WINDOW_FIELD_NUMBER: builtins.int
+    STREAM_FIELD_NUMBER: builtins.int
     request_id: builtins.str
+    """The client's own id of this message. Events carry it."""
     turn: builtins.str
+    """The id of the turn."""
     after: builtins.int
     """The number of the last event that the client has seen. Events after it follow, without gap or
     double, or a `resync` event where they are no longer kept.
     """
     window: builtins.int
+    """As in `Start`."""
+    stream: builtins.str
+    """The `stream` of that event. Empty: `after` counts in whichever stream there is."""
     def __init__(
         self,
         *,
@@ -201,10 +226,11 @@ class Follow(message.Message):
         turn: builtins.str = ...,
         after: builtins.int = ...,
         window: builtins.int = ...,
+        stream: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["after", b"after", "request_id", b"request_id", "turn", b"turn", "window", b"window"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["after", b"after", "request_id", b"request_id", "stream", b"stream", "turn", b"turn", "window", b"window"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -261,19 +287,24 @@ class Event(message.Message):
     TYPE_FIELD_NUMBER: builtins.int
     JSON_FIELD_NUMBER: builtins.int
     REFUSED_FIELD_NUMBER: builtins.int
+    STREAM_FIELD_NUMBER: builtins.int
     request_id: builtins.str
     """The `request_id` of the message that this answers."""
     turn: builtins.str
     """The id of the turn."""
     seq: builtins.int
-    """From 1, without gaps in a turn."""
+    """From 1, without gaps in a stream."""
     type: builtins.str
     """Such as "text" or "turn_ended", which is always the last."""
     json: builtins.str
     """The event as a JSON object."""
+    stream: builtins.str
+    """Whose number `seq` is. A turn that goes on after a pause does so as another stream."""
     @builtins.property
     def refused(self) -> Refused:
-        """Nothing was done; `turn` is empty, or that of a cancel or an acknowledgement."""
+        """Nothing was done; `turn` is empty, or that of a cancel. Where events of `turn` have come
+        before, the rest of them cannot be told.
+        """
 
     def __init__(
         self,
@@ -284,10 +315,11 @@ class Event(message.Message):
         type: builtins.str = ...,
         json: builtins.str = ...,
         refused: Refused | None = ...,
+        stream: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["body", b"body", "json", b"json", "refused", b"refused"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["body", b"body", "json", b"json", "refused", b"refused", "request_id", b"request_id", "seq", b"seq", "turn", b"turn", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["body", b"body", "json", b"json", "refused", b"refused", "request_id", b"request_id", "seq", b"seq", "stream", b"stream", "turn", b"turn", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_body: _TypeAlias = typing.Literal["json", "refused"]  # noqa: Y015
     _WhichOneofArgType_body: _TypeAlias = typing.Literal["body", b"body"]  # noqa: Y015
@@ -323,6 +355,8 @@ class Refused(message.Message):
 
 @typing.final
 class ListAgentsRequest(message.Message):
+    """Asks for all of them."""
+
     DESCRIPTOR: descriptor.Descriptor
 
     def __init__(
@@ -336,6 +370,8 @@ class ListAgentsRequest(message.Message):
 
 @typing.final
 class ListAgentsResponse(message.Message):
+    """The agents, each under its own name."""
+
     DESCRIPTOR: descriptor.Descriptor
 
     AGENTS_FIELD_NUMBER: builtins.int
@@ -354,11 +390,14 @@ class ListAgentsResponse(message.Message):
 
 @typing.final
 class AgentInfo(message.Message):
+    """One agent."""
+
     DESCRIPTOR: descriptor.Descriptor
 
     NAME_FIELD_NUMBER: builtins.int
     CARD_JSON_FIELD_NUMBER: builtins.int
     name: builtins.str
+    """What `Start` calls it."""
     card_json: builtins.str
     """What the agent declares: model, tools, layers, as a JSON object."""
     def __init__(

@@ -20,6 +20,8 @@ DESCRIPTOR: descriptor.FileDescriptor
 
 @typing.final
 class FromWorker(message.Message):
+    """What a worker says."""
+
     DESCRIPTOR: descriptor.Descriptor
 
     HELLO_FIELD_NUMBER: builtins.int
@@ -81,7 +83,9 @@ class Hello(message.Message):
     orphans: builtins.int
     """Turns that it holds besides, of a gateway that it has lost."""
     @builtins.property
-    def agents(self) -> containers.RepeatedCompositeFieldContainer[Agent]: ...
+    def agents(self) -> containers.RepeatedCompositeFieldContainer[Agent]:
+        """The agents whose turns it runs."""
+
     def __init__(
         self,
         *,
@@ -100,11 +104,14 @@ class Hello(message.Message):
 
 @typing.final
 class Agent(message.Message):
+    """An agent that a worker serves."""
+
     DESCRIPTOR: descriptor.Descriptor
 
     NAME_FIELD_NUMBER: builtins.int
     CARD_FIELD_NUMBER: builtins.int
     name: builtins.str
+    """What clients call it."""
     card: builtins.bytes
     """What the agent declares of itself, as JSON."""
     def __init__(
@@ -155,7 +162,9 @@ class Declined(message.Message):
     code: builtins.str
     """One of the codes of `retinue.serve.faults`."""
     message: builtins.str
+    """What happened and what to do, in a sentence."""
     retry_after_seconds: builtins.float
+    """Seconds after which it may work. 0: not known."""
     def __init__(
         self,
         *,
@@ -192,6 +201,8 @@ class Events(message.Message):
 
 @typing.final
 class Batch(message.Message):
+    """Events of one turn."""
+
     DESCRIPTOR: descriptor.Descriptor
 
     DISPATCH_FIELD_NUMBER: builtins.int
@@ -219,6 +230,8 @@ class Batch(message.Message):
 
 @typing.final
 class Heartbeat(message.Message):
+    """The worker lives."""
+
     DESCRIPTOR: descriptor.Descriptor
 
     ORPHANS_FIELD_NUMBER: builtins.int
@@ -252,6 +265,8 @@ class Leaving(message.Message):
 
 @typing.final
 class ToWorker(message.Message):
+    """What a gateway says."""
+
     DESCRIPTOR: descriptor.Descriptor
 
     WELCOME_FIELD_NUMBER: builtins.int
@@ -317,7 +332,9 @@ class Dispatch(message.Message):
     job: builtins.bytes
     """The job, as JSON."""
     turn: builtins.str
-    """The id of the turn, if a worker that is gone may have begun it: its log says how to go on."""
+    """The id of the turn, if a worker that is gone may have begun it: its log, where it has one, says
+    how to go on.
+    """
     credit: builtins.int
     """Events that may be sent before more credit comes."""
     def __init__(
