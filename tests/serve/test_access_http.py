@@ -8,7 +8,8 @@ import pytest
 
 from retinue import Agent
 from retinue.models.scripted import Scripted
-from retinue.serve.access import ApiKeys, Tokens, add_key, new_key
+from retinue.serve.access import ApiKeys, add_key, new_key
+from retinue.serve.tokens import Tokens
 from tests.serve.scenes import Stuck, echoing, paying, within
 from tests.serve.serving import keys, serving
 

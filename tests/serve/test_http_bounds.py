@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from retinue import Agent
-from retinue.models.scripted import Scripted
+from retinue.models.scripted import Say, Scripted
 from retinue.serve.bounds import Bounds
+from retinue.serve.faults import Fault
+from retinue.serve.http.operations import error_response
 from tests.serve.scenes import BOUND, Stuck, echoing, within
 from tests.serve.serving import Here, keys, serving
 
@@ -164,8 +166,6 @@ async def test_a_client_that_reads_nothing_holds_back_its_turn_and_no_memory_gro
                 sent += 1
                 yield "x" * 1_000
 
-        from retinue.models.scripted import Say
-
         return Say(text=texts())  # pyright: ignore[reportArgumentType]
 
     async with serving(Agent(Scripted(flood))) as here:
@@ -237,8 +237,13 @@ async def test_pages_of_other_origins_are_let_in_only_if_named() -> None:
     async with serving(echoing(), origins=("https://app.example",)) as here:
         async with here.client.options("/v1/turns", headers=preflight) as response:
             assert "access-control-allow-origin" not in response.headers
-        good = {**preflight, "origin": "https://app.example"}
+        good = {
+            **preflight,
+            "origin": "https://app.example",
+            "access-control-request-headers": "authorization,x-stainless-lang",
+        }
         async with here.client.options("/v1/turns", headers=good) as response:
+            assert response.status == 200
             assert response.headers["access-control-allow-origin"] == "https://app.example"
 
 
@@ -259,3 +264,89 @@ async def test_a_failure_of_the_program_is_told_without_its_words(
     assert (got["status"], got["reason"]) == ("failed", "The server failed; its log says why.")
     assert "hunter2secret" not in caplog.text
     assert "RuntimeError" in caplog.text
+
+
+async def told(here: Here, *pieces: bytes) -> bytes:
+    """What a server says to bytes that are sent piece by piece, until it hangs up."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(here.url[17:]))
+    try:
+        for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+        return await within(reader.read())
+    except ConnectionError:
+        return b""
+    finally:
+        writer.transport.abort()
+
+
+GET = b"GET /healthz HTTP/1.1\r\nhost: x\r\n"
+
+
+async def test_a_head_has_a_bound_whatever_it_is_made_of() -> None:
+    async with serving(echoing(), bounds=Bounds(body_seconds=600)) as here:
+        for piece in (b"x" * 8_000, b"x-a: b\r\n" * 1_000):
+            answer = await told(here, GET + b"x-b: ", *[piece] * 9)
+            assert answer.startswith(b"HTTP/1.1 431 ") or not answer
+        answer = await told(here, b"GET /", *[b"x" * 8_000] * 9)
+        assert answer.startswith(b"HTTP/1.1 431 ") or not answer
+        answer = await told(here, GET, *[b"x-a: b\r\n" * 500] * 9, b"connection: close\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 200 ")
+
+
+async def test_what_is_sent_behind_a_request_that_is_being_answered_has_a_bound_too() -> None:
+    body = b'{"input":"go"}'
+    ask = b"POST /v1/turns HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+    whole = ask + b"content-length: %d\r\n\r\n%b" % (len(body), body)
+    chunked = ask + b"transfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n" % (len(body), body)
+    for begun in (whole + GET, chunked):
+        stuck = Stuck()
+        async with serving(Agent(Scripted(stuck))) as here:
+            assert await told(here, begun, *[b"x-a: b\r\n" * 10_000] * 9) == b""
+            if stuck.asked.is_set():
+                await within(stuck.stopped.wait())
+
+
+async def test_a_client_that_takes_nothing_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("retinue.serve.http.protocol.STALLED", 0.05)
+    said = Say(text=("x" * 100_000 for _ in range(10_000)))  # pyright: ignore[reportArgumentType]
+    async with serving(Agent(Scripted(said))) as here:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(here.url[17:]), limit=1_000)
+        body = b'{"input":"go","stream":true}'
+        writer.write(
+            b"POST /v1/turns HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+            b"content-length: %d\r\n\r\n%b" % (len(body), body)
+        )
+        await within(reader.readline())
+        async with asyncio.timeout(BOUND):
+            while here.server.server_state.connections:  # noqa: ASYNC110 - uvicorn tells nobody
+                await asyncio.sleep(0.01)
+        writer.transport.abort()
+
+
+async def test_a_slash_too_many_leads_nowhere() -> None:
+    async with (
+        serving(echoing()) as here,
+        here.client.get(
+            "/v1/agents/", headers={"host": "evil.example"}, allow_redirects=False
+        ) as response,
+    ):
+        assert response.status == 404
+        assert "location" not in response.headers
+
+
+async def test_a_refusal_of_a_method_names_all_that_the_path_takes() -> None:
+    async with serving(echoing()) as here:
+        for path, takes in (
+            ("/v1/conversations/c", {"GET", "HEAD", "DELETE"}),
+            ("/v1/turns", {"POST"}),
+            ("/v1/turns/t/events", {"GET"}),
+        ):
+            async with here.client.options(path) as response:
+                assert response.status == 405
+                assert {*response.headers["allow"].split(", ")} == takes
+
+
+async def test_a_client_is_not_told_to_come_back_before_it_is_let_in() -> None:
+    fault = Fault("too_many", "Wait.", retry_after=1.2)
+    assert error_response(fault).headers["retry-after"] == "2"

@@ -5,15 +5,13 @@ from typing import Any
 
 import pytest
 
-from retinue import Agent, Layer, ToolContext, tool
+from retinue import Agent, Layer
 from retinue.advisors import Memory
 from retinue.chains import events
 from retinue.chains.events import final_text
-from retinue.models.scripted import Say, Scripted, call
-from retinue.serve.keeping import Keeping
-from retinue.serve.wire import Resync
+from retinue.models.scripted import Scripted, call
 from retinue.stores import InMemory
-from tests.serve.scenes import BOUND, Stuck, echoing, kinds, paying, within
+from tests.serve.scenes import Stuck, echoing, kinds, paying, within
 from tests.serve.serving import serving
 
 
@@ -57,111 +55,6 @@ async def test_a_place_that_is_not_the_clients_to_name_is_refused(url: str) -> N
     assert (status, got["error"]["code"]) == (400, "invalid")
     assert "https:" in got["error"]["message"]
     assert model.requests == []
-
-
-@pytest.mark.rule("R-STREAM-6", "R-LOOP-8")
-async def test_a_client_that_leaves_cancels_its_turn_down_to_the_tool() -> None:
-    seen: list[ToolContext] = []
-    began = asyncio.Event()
-    ended = asyncio.Event()
-
-    @tool
-    async def wait(ctx: ToolContext) -> str:
-        """Waits."""
-        seen.append(ctx)
-        began.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            ended.set()
-        return ""
-
-    agent = Agent(Scripted(call("wait")), tools=[wait])
-    async with serving(agent) as here:
-        async with here.stream("/v1/turns", {"input": "go", "stream": True}) as frames:
-            await within(anext(aiter(frames)))
-            await within(began.wait())
-        await within(ended.wait())
-    assert seen[0].cancel.cancelled
-
-
-@pytest.mark.rule("R-LOOP-8")
-async def test_a_client_that_waits_for_json_and_leaves_cancels_its_turn_too() -> None:
-    stuck = Stuck()
-    async with serving(Agent(Scripted(stuck))) as here:
-        asking = asyncio.create_task(here.json("POST", "/v1/turns", {"input": "go"}))
-        await within(stuck.asked.wait())
-        asking.cancel()
-        await within(stuck.stopped.wait())
-
-
-@pytest.mark.rule("R-STREAM-6")
-async def test_a_detached_turn_goes_on_without_its_reader_who_comes_back_and_misses_nothing() -> (
-    None
-):
-    stuck = Stuck()
-    async with serving(Agent(Scripted(stuck))) as here:
-        body = {"input": "go", "stream": True, "detached": True}
-        first: list[Any] = []
-        async with here.stream("/v1/turns", body) as frames:
-            async for event in frames:
-                first.append(event)
-                if isinstance(event, events.AttemptStarted):
-                    break
-        turn = first[0].turn
-        path = f"/v1/turns/{turn}/events"
-        stuck.go.set()
-        rest = await here.events(path, last_event_id=frames.last_id)
-        by_number = await here.events(f"{path}?after={first[-1].seq}")
-    assert by_number == rest
-    whole = first + rest
-    assert [event.seq for event in whole] == [*range(1, len(whole) + 1)]
-    assert final_text(whole) == whole[-1].text == "at last"
-    assert not stuck.stopped.is_set()
-
-
-async def test_one_who_has_read_all_is_told_that_there_is_no_more() -> None:
-    async with serving(echoing()) as here:
-        got = await here.events("/v1/turns", {"input": "Hi", "stream": True})
-        path = f"/v1/turns/{got[0].turn}/events?after={got[-1].seq}"
-        assert await here.json("GET", path) == (204, None)
-
-
-async def test_a_number_of_another_run_is_not_taken_for_one_of_this() -> None:
-    async with serving(echoing()) as here:
-        got = await here.events("/v1/turns", {"input": "Hi", "stream": True})
-        path = f"/v1/turns/{got[0].turn}/events"
-        assert await here.events(path, last_event_id="elsewhere:3") == got
-        assert await here.events(path, last_event_id="rubbish") == got
-
-
-@pytest.mark.rule("R-STREAM-6")
-async def test_a_reader_who_missed_too_much_is_shown_where_the_turn_stands() -> None:
-    words = [f"{n} " for n in range(50)]
-    stuck = Stuck()
-    say = Say(text=words, calls=[call("look")])
-
-    @tool
-    def look() -> str:
-        """Looks."""
-        return "seen"
-
-    agent = Agent(Scripted(say, stuck), tools=[look], advisors=[Memory(InMemory())], name="slow")
-    async with serving(agent, keeping=Keeping(events=10)) as here:
-        body = {"input": "go", "stream": True, "detached": True, "conversation": "c-1"}
-        async with here.stream("/v1/turns", body) as frames:
-            first = await within(anext(aiter(frames)))
-        await within(stuck.asked.wait())
-        path = f"/v1/turns/{first.turn}/events"  # pyright: ignore[reportAttributeAccessIssue]
-        reading = asyncio.create_task(here.events(f"{path}?after=1"))
-        stuck.go.set()
-        resync, *rest = await within(reading)
-    assert isinstance(resync, Resync)
-    assert [event.seq for event in rest] == [*range(resync.seq + 1, resync.seq + 1 + len(rest))]
-    stored = [(m.role, m.text) for m in resync.messages]
-    assert stored[:2] == [("user", "go"), ("assistant", "".join(words))]
-    live = "".join(e.text for e in rest if isinstance(e, events.TextChunk))
-    assert resync.text + live == rest[-1].text == "at last"
 
 
 async def test_a_request_that_comes_twice_runs_once_and_both_read_it() -> None:
@@ -278,21 +171,6 @@ async def test_tools_of_the_client_are_answered_like_any_pause() -> None:
     assert got["text"] == "You are in Oslo."
 
 
-async def test_a_quiet_stream_is_kept_alive_by_comments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("retinue.serve.http.sse.BEAT", 0.005)
-    stuck = Stuck()
-    async with (
-        serving(Agent(Scripted(stuck))) as here,
-        here.stream("/v1/turns", {"input": "go", "stream": True}) as frames,
-    ):
-        async with asyncio.timeout(BOUND):
-            while b": \n" not in await frames.response.content.readline():
-                pass
-        stuck.go.set()
-        got: list[Any] = [event async for event in frames]
-    assert got[-1].text == "at last"
-
-
 async def test_several_agents_are_asked_by_name() -> None:
     async with serving({"echo": echoing(), "payer": paying()}) as here:
         _, got = await here.json("POST", "/v1/turns", {"agent": "echo", "input": "Hi"})
@@ -348,3 +226,13 @@ async def test_a_block_holds_through_every_door() -> None:
     assert '"delta":"I may not say that."' in shown
     assert '"status":"blocked"' in shown
     assert model.requests == []
+
+
+@pytest.mark.rule("R-LOOP-3")
+async def test_a_time_that_is_over_at_once_is_a_limit_and_no_failure() -> None:
+    async with serving(echoing()) as here:
+        _, got = await here.json("POST", "/v1/turns", {"input": "go", "timeout": 1e-9})
+    assert (got["status"], got["reason"]) == (
+        "limit",
+        "The time limit of 1e-09 seconds is reached.",
+    )

@@ -1,43 +1,18 @@
 """OpenAI's own Python client against an advised agent: plain, streaming, tools, typed answers."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import openai
 import pytest
-from pydantic import BaseModel
 
-from retinue import Agent, Layer, Settings, Usage, tool
+from retinue import Agent, Settings, Usage, tool
 from retinue.advisors import Memory, Validate
 from retinue.messages import Image
 from retinue.models.scripted import Say, Scripted, call
-from tests.serve.scenes import Stuck, echoing, pay, weather, within
-from tests.serve.serving import keys, serving
-
-ASK: list[Any] = [{"role": "user", "content": "Is it raining?"}]
-LOCATE: Any = {
-    "type": "function",
-    "function": {
-        "name": "locate",
-        "description": "Where the user is.",
-        "parameters": {"type": "object", "properties": {"precise": {"type": "boolean"}}},
-    },
-}
-
-
-@asynccontextmanager
-async def client(agent: Agent, key: str = "none", **options: Any) -> AsyncIterator[Any]:
-    """OpenAI's client of a server that serves the agent."""
-    async with (
-        serving(agent, **options) as here,
-        openai.AsyncOpenAI(base_url=f"{here.url}/v1", api_key=key, max_retries=0) as made,
-    ):
-        yield made
-
-
-def answering(*steps: Any, **options: Any) -> Agent:
-    return Agent(Scripted(*steps), name="helper", **options)
+from tests.serve.openai_scenes import ASK, LOCATE, Forecast, answering, client, text_of
+from tests.serve.scenes import Stuck, echoing, weather, within
+from tests.serve.serving import serving
 
 
 async def test_an_agent_answers_as_a_model_does() -> None:
@@ -50,15 +25,6 @@ async def test_an_agent_answers_as_a_model_does() -> None:
     assert got.choices[0].finish_reason == "stop"
     assert (got.usage.prompt_tokens, got.usage.completion_tokens) == (10, 2)
     assert got.usage.prompt_tokens_details.cached_tokens == 4
-
-
-async def text_of(stream: Any) -> str:
-    return "".join([c.choices[0].delta.content or "" async for c in stream if c.choices])
-
-
-async def all_text(openai_client: Any, *, stream: bool) -> str:
-    got = await openai_client.chat.completions.create(model="helper", messages=ASK, stream=stream)
-    return await text_of(got) if stream else got.choices[0].message.content
 
 
 async def test_an_answer_streams_chunk_by_chunk_with_its_usage_at_the_end() -> None:
@@ -133,13 +99,6 @@ async def test_a_tool_choice_and_the_other_settings_reach_the_model() -> None:
     )
 
 
-class Forecast(BaseModel):
-    """What the client wants."""
-
-    city: str
-    rain: bool
-
-
 async def test_a_typed_answer_is_parsed_by_the_client() -> None:
     model = Scripted('{"city": "Oslo", "rain": true}')
     async with client(Agent(model, name="helper")) as openai_client:
@@ -174,28 +133,15 @@ async def test_text_that_a_layer_may_take_back_is_sent_when_it_cannot_any_more()
         assert await text_of(stream) == "good"
 
 
-async def test_text_that_was_sent_and_taken_back_ends_the_stream_with_an_error() -> None:
-    async def again(request: Any, call_next: Any) -> Any:
-        await call_next(request)
-        return await call_next(request.again("Once more."))
-
-    agent = answering("first", "second", advisors=[Layer("Again", turn=again)])
-    async with client(agent) as openai_client:
-        stream = await openai_client.chat.completions.create(
-            model="helper", messages=ASK, stream=True
-        )
-        with pytest.raises(openai.APIError, match="gave up an answer"):
-            await text_of(stream)
-
-
-async def test_images_and_instructions_reach_the_model() -> None:
+@pytest.mark.parametrize("role", ["system", "developer"])
+async def test_images_and_instructions_reach_the_model(role: str) -> None:
     model = Scripted("A dot.")
     content: Sequence[Any] = [
         {"type": "text", "text": "What is this?"},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}},
     ]
     messages: list[Any] = [
-        {"role": "system", "content": "Be brief."},
+        {"role": role, "content": "Be brief."},
         {"role": "user", "content": content},
     ]
     async with client(Agent(model, name="helper")) as openai_client:
@@ -211,45 +157,6 @@ async def test_agents_are_listed_as_models() -> None:
         assert (await openai_client.models.retrieve("helper")).id == "helper"
         with pytest.raises(openai.NotFoundError):
             await openai_client.models.retrieve("other")
-
-
-async def test_what_is_wrong_comes_as_the_clients_own_errors() -> None:
-    access, secrets = keys("ann")
-    agent = answering("never", tools=[pay])
-    async with client(agent, key=secrets["ann"], access=access) as openai_client:
-        with pytest.raises(openai.NotFoundError, match="no agent 'gpt-9'"):
-            await openai_client.chat.completions.create(model="gpt-9", messages=ASK)
-        with pytest.raises(openai.BadRequestError, match="empty"):
-            await openai_client.chat.completions.create(
-                model="helper", messages=[{"role": "user", "content": ""}]
-            )
-        with pytest.raises(openai.BadRequestError, match="no call 'x'"):
-            await openai_client.chat.completions.create(
-                model="helper",
-                messages=[*ASK, {"role": "tool", "tool_call_id": "x", "content": "?"}],
-            )
-    async with client(agent, key="wrong", access=access) as openai_client:
-        with pytest.raises(openai.AuthenticationError):
-            await openai_client.chat.completions.create(model="helper", messages=ASK)
-
-
-@pytest.mark.parametrize("stream", [False, True])
-async def test_a_failure_is_an_error_and_never_text_that_looks_like_an_answer(
-    stream: bool,
-) -> None:
-    agent = answering(Say(text="half an", error=RuntimeError("at db.internal")))
-    async with client(agent) as openai_client:
-        with pytest.raises(openai.APIError, match="The server failed") as caught:
-            await all_text(openai_client, stream=stream)
-    assert "db.internal" not in str(caught.value)
-
-
-@pytest.mark.parametrize("stream", [False, True])
-async def test_a_pause_for_a_person_is_an_error_that_says_where_to_answer(stream: bool) -> None:
-    agent = answering(call("pay", amount=5), tools=[pay], gate="sensitive")
-    async with client(agent) as openai_client:
-        with pytest.raises(openai.APIError, match="/v1/turns"):
-            await all_text(openai_client, stream=stream)
 
 
 async def test_a_client_that_closes_its_stream_stops_the_model() -> None:
@@ -297,3 +204,30 @@ async def test_the_embedded_model_talks_to_the_client() -> None:
         got = await openai_client.chat.completions.create(model="helper", messages=messages, seed=1)
     assert streamed.strip()
     assert got.usage.completion_tokens > 0
+
+
+async def test_reasoning_stands_beside_the_answer() -> None:
+    async with client(answering(Say(text="Yes.", thinking="Look out."))) as openai_client:
+        got = await openai_client.chat.completions.create(model="helper", messages=ASK)
+    message: Any = got.choices[0].message
+    assert (message.content, message.reasoning_content) == ("Yes.", "Look out.")
+
+
+async def test_a_stream_that_keeps_its_text_back_is_not_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("retinue.serve.http.sse.BEAT", 0.02)
+
+    async def slowly(request: Any) -> Say:
+        return Say(text=["1"] * 40, delay=0.005)
+
+    async with serving(Agent(Scripted(slowly), name="helper")) as here:
+        body = {
+            "model": "helper",
+            "messages": ASK,
+            "stream": True,
+            "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {}}},
+        }
+        async with here.stream("/v1/chat/completions", body) as frames:
+            text = await within(frames.response.text())
+    assert ": \n\n" in text

@@ -1,4 +1,4 @@
-"""TLS, and clients that must have a certificate too."""
+"""Listening: TLS, clients that must have a certificate too, and ports that are taken."""
 
 import asyncio
 import datetime
@@ -13,11 +13,17 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 import retinue.serve
+from retinue import ConfigError
 from retinue.serve.http.server import Server
 from tests.serve.scenes import echoing, within
+from tests.serve.serving import serving
 
 
-def certificate(folder: Path, name: str) -> tuple[Path, Path]:
+def certificate(
+    folder: Path,
+    name: str,
+    locked: serialization.KeySerializationEncryption = serialization.NoEncryption(),  # noqa: B008
+) -> tuple[Path, Path]:
     """A certificate that has signed itself, and its key, as files in PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
@@ -36,13 +42,8 @@ def certificate(folder: Path, name: str) -> tuple[Path, Path]:
     )
     cert, secret = folder / f"{name}.pem", folder / f"{name}.key"
     cert.write_bytes(built.public_bytes(serialization.Encoding.PEM))
-    secret.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
+    form = serialization.PrivateFormat.PKCS8
+    secret.write_bytes(key.private_bytes(serialization.Encoding.PEM, form, locked))
     return cert, secret
 
 
@@ -79,3 +80,30 @@ async def test_a_client_without_a_certificate_is_not_let_in_where_one_is_asked_f
     finally:
         server.drain()
         await within(running)
+
+
+async def test_a_certificate_that_cannot_be_used_is_refused_before_anything_listens(
+    tmp_path: Path,
+) -> None:
+    app = retinue.serve.app(echoing())
+    junk = tmp_path / "junk.pem"
+    junk.write_text("no certificate")
+    cert, key = certificate(tmp_path, "server")
+    _, other = certificate(tmp_path, "other")
+    locked = certificate(tmp_path, "locked", serialization.BestAvailableEncryption(b"secret"))
+    for wrong, why in (
+        ((junk, junk), "are no pair in PEM"),
+        ((cert, other), "are no pair in PEM"),
+        (locked, "or the key has a passphrase"),  # nobody is asked for it at the terminal
+        ((tmp_path / "nowhere", key), "nowhere' cannot be read"),
+    ):
+        with pytest.raises(ConfigError, match=why):
+            Server(app, app.state.gateway, certificate=wrong[0], key=wrong[1])
+
+
+async def test_a_port_that_is_taken_is_told_as_such() -> None:
+    async with serving(echoing()) as here:
+        app = retinue.serve.app(echoing())
+        server = Server(app, app.state.gateway, port=int(here.url[17:]))
+        with pytest.raises(ConfigError, match=r"cannot listen on 127\.0\.0\.1, port \d+"):
+            await server.serve()

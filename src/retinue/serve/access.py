@@ -1,7 +1,8 @@
-"""Who may do what: API keys and JSON Web Tokens, each with an owner and scopes.
+"""Who may do what: callers with an owner and scopes, and the API keys that tell who they are.
 
 A credential is what follows `Bearer` in a request. It is looked at before anything else of the
 request is. Whose conversations somebody sees follows from it alone, never from what a client says.
+Tokens that others sign are in `tokens`.
 """
 
 import hashlib
@@ -9,14 +10,14 @@ import ipaddress
 import os
 import secrets
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, cast, get_args
+from typing import Annotated, BinaryIO, Final, Literal, Protocol, cast, get_args
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from retinue.errors import ConfigError, MissingExtraError
+from retinue.errors import ConfigError
 from retinue.serve.faults import Refused, log
 
 Scope = Literal["turns", "conversations", "metrics", "work"]
@@ -28,7 +29,8 @@ USUAL: Final[frozenset[Scope]] = frozenset({"turns", "conversations"})
 """What a key or token may do that says nothing of it."""
 
 _PREFIX: Final = "rk-"
-_LONGEST: Final = 8_192
+LONGEST: Final = 8_192
+"""Characters of a credential that is looked at."""
 
 
 class Caller(Struct, frozen=True):
@@ -79,7 +81,7 @@ class AnyOf:
 
     def caller(self, credential: str | None) -> Caller:
         """See `Access.caller`."""
-        refused = _refused("no key or token is taken here")
+        refused = unknown("no key or token is taken here")
         for access in self._accesses:
             try:
                 return access.caller(credential)
@@ -94,8 +96,8 @@ class ApiKey(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
     A key holds 256 bits of chance, so a plain hash of it tells nothing.
     """
 
-    owner: str
-    sha256: str
+    owner: Annotated[str, Meta(min_length=1)]
+    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
     scopes: tuple[Scope, ...] = ("conversations", "turns")
 
 
@@ -114,7 +116,7 @@ class ApiKeys:
 
     def __init__(self, keys: Path | str | Iterable[ApiKey]) -> None:
         self._file: Path | None = None
-        self._seen: tuple[int, int, int] = (0, 0, 0)
+        self._seen = self._blamed = _NO_FILE
         self._next_look = 0.0
         if isinstance(keys, Path | str):
             self._file = Path(keys)
@@ -128,110 +130,31 @@ class ApiKeys:
         if self._file is not None:
             self._look(self._file)
         if credential is None:
-            raise _refused("give a key or token as `Authorization: Bearer ...`")
-        if len(credential) <= _LONGEST:
+            raise unknown("give a key or token as `Authorization: Bearer ...`")
+        if len(credential) <= LONGEST:
             found = self._callers.get(hashed(credential))
             if found is not None:
                 return found
-        raise _refused("the key or token is not known")
+        raise unknown("the key or token is not known")
 
     def _look(self, file: Path) -> None:
         now = time.monotonic()
         if now < self._next_look:
             return
         self._next_look = now + _LOOK_EVERY
+        mark = _mark(file)
         try:
-            mark = _mark(file)
             if mark != self._seen:
                 self._callers = _callers(read_keys(file))
                 self._seen = mark
         except ConfigError as error:
-            log.error("The API keys stay as they were. %s", error)
+            if mark != self._blamed:
+                log.error("The API keys stay as they were. %s", error)
+            self._blamed = mark
 
 
 _LOOK_EVERY: Final = 0.2
 """Seconds between two looks at the file of the keys."""
-
-
-class Tokens:
-    """JSON Web Tokens that somebody else has signed. They must have an `exp` and an owner.
-
-    Args:
-        key: the secret (HS256 and its kin; 32 bytes or more), or the public key in PEM.
-        algorithms: what may have signed them. The token has no say in it.
-        issuer: what its `iss` must be, if given.
-        audience: what its `aud` must hold, if given.
-        owner: the claim that names the owner.
-        scopes: the claim that lists scopes, as a list or with spaces; without it, `USUAL`.
-        leeway: seconds that clocks may differ.
-
-    Raises:
-        ConfigError: a value cannot be used.
-        MissingExtraError: PyJWT is not installed.
-    """
-
-    def __init__(
-        self,
-        key: str | bytes,
-        *,
-        algorithms: Sequence[str] = ("HS256",),
-        issuer: str | None = None,
-        audience: str | None = None,
-        owner: str = "sub",
-        scopes: str = "scope",
-        leeway: float = 10.0,
-    ) -> None:
-        try:
-            import jwt
-        except ImportError as error:
-            raise MissingExtraError(
-                "Tokens need PyJWT; install it with: pip install 'retinue[serve]'"
-            ) from error
-        _check_algorithms(key, algorithms)
-        self._jwt = jwt
-        self._key = key
-        self._algorithms = list(algorithms)
-        self._issuer = issuer
-        self._audience = audience
-        self._owner = owner
-        self._scopes = scopes
-        self._leeway = leeway
-
-    def caller(self, credential: str | None) -> Caller:
-        """See `Access.caller`."""
-        if credential is None:
-            raise _refused("give a key or token as `Authorization: Bearer ...`")
-        if len(credential) > _LONGEST or credential.count(".") != 2:
-            raise _refused("the key or token is not known")
-        jwt = self._jwt
-        try:
-            claims = jwt.decode(
-                credential,
-                self._key,
-                algorithms=self._algorithms,
-                issuer=self._issuer,
-                audience=self._audience,
-                leeway=self._leeway,
-                options={"require": ["exp", self._owner]},
-            )
-        except jwt.ExpiredSignatureError:
-            raise _refused("the token has expired") from None
-        except (jwt.PyJWTError, ValueError, RecursionError, TypeError):
-            raise _refused("the token is not valid") from None
-        return self._read(claims)
-
-    def _read(self, claims: Mapping[str, Any]) -> Caller:
-        owner: object = claims[self._owner]
-        if not isinstance(owner, str) or not owner:
-            raise _refused("the token names no owner")
-        said: object = claims.get(self._scopes)
-        if said is None:
-            return Caller(owner)
-        words = said.split() if isinstance(said, str) else said
-        if not isinstance(words, list):
-            raise _refused("the token's scopes cannot be read")
-        given = frozenset(map(str, cast("list[object]", words)))
-        return Caller(owner, frozenset(scope for scope in SCOPES if scope in given))
 
 
 def new_key(owner: str, scopes: Sequence[str] = ("conversations", "turns")) -> tuple[str, ApiKey]:
@@ -240,7 +163,7 @@ def new_key(owner: str, scopes: Sequence[str] = ("conversations", "turns")) -> t
     Raises:
         ConfigError: the owner or a scope cannot be one.
     """
-    if not owner.strip() or not owner.isprintable() or len(owner) > 200:
+    if not is_name(owner):
         raise ConfigError(f"A key cannot have the owner {owner!r}; give a name.")
     for scope in scopes:
         if scope not in SCOPES:
@@ -258,13 +181,20 @@ def add_key(file: Path, key: ApiKey) -> None:
     """
     line = msgspec.json.encode(key) + b"\n"
     try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        with open(descriptor, "ab") as opened:
+        descriptor = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        with open(descriptor, "a+b") as opened:
+            if opened.tell() and not _ends_in_newline(opened):
+                line = b"\n" + line  # else the key would be part of a remark, or of another key
             opened.write(line)
     except OSError as error:
         raise ConfigError(
             f"The keys cannot be written to {file}: {error.strerror or error}."
         ) from error
+
+
+def _ends_in_newline(opened: BinaryIO) -> bool:
+    opened.seek(-1, os.SEEK_END)
+    return opened.read(1) == b"\n"
 
 
 def read_keys(file: Path) -> list[ApiKey]:
@@ -313,6 +243,7 @@ def _callers(keys: Iterable[ApiKey]) -> dict[str, Caller]:
 
 
 def _mark(file: Path) -> tuple[int, int, int]:
+    """What changes when the file does; what a missing file has is the mark of none."""
     try:
         about = file.stat()
     except OSError:
@@ -320,20 +251,19 @@ def _mark(file: Path) -> tuple[int, int, int]:
     return (about.st_mtime_ns, about.st_size, about.st_ino)
 
 
-def _refused(why: str) -> Refused:
+_NO_FILE: Final = (-1, -1, -1)
+"""The mark of no file and of no missing one."""
+
+
+def is_name(owner: str) -> bool:
+    """Whether an owner can be called so."""
+    return bool(owner.strip()) and owner.isprintable() and len(owner) <= _LONGEST_NAME
+
+
+_LONGEST_NAME: Final = 255
+"""Characters of an owner's name: as many as OpenID Connect gives a `sub`."""
+
+
+def unknown(why: str) -> Refused:
+    """The refusal of somebody who is not known, and why."""
     return Refused("unauthenticated", f"Who you are is not known: {why}.")
-
-
-def _check_algorithms(key: str | bytes, algorithms: Sequence[str]) -> None:
-    if not key or not algorithms or isinstance(algorithms, str):
-        raise ConfigError("Tokens(...) needs a key, and the algorithms that may sign with it.")
-    secret = {name for name in algorithms if name.upper().startswith("HS")}
-    if "NONE" in {name.upper() for name in algorithms}:
-        raise ConfigError("Tokens(algorithms=...) cannot hold 'none': anybody could write them.")
-    if secret and len(secret) < len(algorithms):
-        raise ConfigError(
-            "Tokens(algorithms=...) mixes secrets with public keys: a public key would be taken"
-            " for a secret. Choose one kind."
-        )
-    if secret and len(key) < 32:
-        raise ConfigError(f"The secret of tokens has {len(key)} bytes; give 32 or more.")

@@ -7,7 +7,10 @@ client keeps the conversation, so nothing is remembered here.
 The format cannot take back what it has sent. So where a layer may ask again for an answer, text is
 sent when the turn has ended; otherwise it is sent as it comes, and what the model says before it
 calls a tool of the agent's is part of it. A pause that only a person can end is an error of the
-code `paused`.
+code `conflict`.
+
+OpenAI's clients send a request again, by themselves, when its answer is an error such as 409 or
+5xx. A turn that has run is not to run again for that, so its errors forbid it.
 """
 
 import time
@@ -34,7 +37,14 @@ from retinue.serve.http.operations import (
 from retinue.serve.http.sse import EventStream
 from retinue.serve.jobs import Job
 from retinue.serve.keeping import Kept
-from retinue.serve.openai_bodies import ChatBody, choices_of, form_of, messages_of, tools_of
+from retinue.serve.openai_bodies import (
+    ChatBody,
+    check_body,
+    choices_of,
+    form_of,
+    messages_of,
+    tools_of,
+)
 from retinue.serve.wire import Resync, Sent
 from retinue.tools import PendingCall
 
@@ -85,6 +95,7 @@ async def complete(call: Call) -> Answer:
     """Runs a turn."""
     body: ChatBody = call.body
     card = call.gateway.agent(body.model)
+    check_body(body, [tool.name for tool in card.tools])
     job = Job(
         agent=card.name,
         messages=messages_of(body),
@@ -93,25 +104,30 @@ async def complete(call: Call) -> Answer:
         output=form_of(body),
         request=call.request.headers.get("idempotency-key"),
     )
-    reader = await call.gateway.start(call.caller, job)
+    formed = job.output is not None
+    reader = await call.start(job)
     if body.stream:
         options = body.stream_options
         chunks = Chunks(
             reader.turn,
-            held=_may_take_back(card) or job.output is not None,
+            held=formed or _may_take_back(card),
+            formed=formed,
             usage=bool(options and options.include_usage),
         )
         return EventStream(reader, chunks, tail=b"data: [DONE]\n\n")
     async with reader:
         end = await unless_gone(reader.end(), call.request.receive)
     turn = reader.turn
-    fault = fault_of_end(end, turn.pending)
+    fault = fault_of_end(end, turn.pending, formed=formed)
     if fault is not None:
-        return openai_error(fault)
-    calls = [_call(one) for one in turn.pending]
+        failed = openai_error(fault)
+        failed.headers["x-should-retry"] = "false"
+        return failed
     message: dict[str, Any] = {"role": "assistant", "content": end.text or None}
-    if calls:
-        message["tool_calls"] = calls
+    if end.message is not None and end.message.thinking:
+        message["reasoning_content"] = end.message.thinking
+    if turn.pending:
+        message["tool_calls"] = [_call(one) for one in turn.pending]
     choice = {"index": 0, "message": message, "finish_reason": _finish(end), "logprobs": None}
     made = Completion(_id(turn), int(time.time()), card.name, [choice], _usage(end.usage))
     return _json(made)
@@ -123,12 +139,14 @@ class Chunks:
     Args:
         turn: the turn.
         held: whether text is kept back until the turn has ended.
-        usage: whether a last chunk tells the tokens.
+        formed: whether the answer must have a form; then it is `held` too.
+        usage: whether a last chunk tells the tokens; the others then have a null for them.
     """
 
-    def __init__(self, turn: Kept, *, held: bool, usage: bool) -> None:
+    def __init__(self, turn: Kept, *, held: bool, formed: bool, usage: bool) -> None:
         self._turn = turn
         self._held = held
+        self._formed = formed
         self._tell_usage = usage
         self._created = int(time.time())
         self._attempt = 0  # whose text was sent last
@@ -175,7 +193,7 @@ class Chunks:
 
     def _end(self, end: events.TurnEnded) -> Iterable[bytes]:
         pending = self._turn.pending
-        fault = fault_of_end(end, pending)
+        fault = fault_of_end(end, pending, formed=self._formed)
         if fault is not None:
             yield _error_bytes(fault)
             return
@@ -186,12 +204,12 @@ class Chunks:
             yield self._chunk({"tool_calls": calls})
         yield self._chunk({}, finish=_finish(end))
         if self._tell_usage:
-            yield self._made([], usage=_usage(end.usage))
+            yield self._made([], _usage(end.usage))
 
     def _chunk(self, delta: dict[str, Any], finish: str | None = None) -> bytes:
         return self._made([{"index": 0, "delta": delta, "finish_reason": finish}])
 
-    def _made(self, choices: list[Any], **more: Any) -> bytes:
+    def _made(self, choices: list[Any], usage: dict[str, Any] | None = None) -> bytes:
         return msgspec.json.encode(
             {
                 "id": _id(self._turn),
@@ -199,17 +217,27 @@ class Chunks:
                 "created": self._created,
                 "model": self._turn.job.agent,
                 "choices": choices,
-                **more,
+                **({"usage": usage} if self._tell_usage else {}),
             }
         )
 
 
-def fault_of_end(end: events.TurnEnded, pending: tuple[PendingCall, ...]) -> Fault | None:
-    """What is wrong with the end of a turn that this format has no other word for; or None."""
+def fault_of_end(
+    end: events.TurnEnded, pending: tuple[PendingCall, ...], *, formed: bool
+) -> Fault | None:
+    """What is wrong with the end of a turn that this format has no other word for; or None.
+
+    Args:
+        end: how the turn ended.
+        pending: what it waits for.
+        formed: whether the answer must have the form that was asked for.
+    """
     if end.status == "failed":
         return Fault("model_failed", end.reason or "The turn failed.")
     if end.status == "cancelled":
         return Fault("unavailable", end.reason or "The turn was cancelled.")
+    if end.status == "completed" and formed and end.reason and _finish(end) == "stop":
+        return Fault("model_failed", end.reason)  # the agent has given up asking for the form
     if end.status == "paused" and any(one.kind != "external" for one in pending):
         return Fault(
             "conflict",
@@ -284,6 +312,7 @@ OPERATIONS: Final = (
         body=ChatBody,
         gives=Completion,
         streams=True,
+        foreign=True,
         refuses=("not_found", "conflict", "model_failed"),
         errors=openai_error,
     ),

@@ -1,11 +1,12 @@
 """What clients of OpenAI's Chat Completions send, and what is made of it.
 
-Fields that are not named here are let pass, as such servers do. Only `n` above 1 and what cannot
-be told to an agent is refused.
+Fields that are not named here are let pass, as such servers do: they are wishes, such as a penalty,
+or concern OpenAI alone. What the client would wait for in vain is refused (`check_body`).
 """
 
 import base64
 import binascii
+from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct, field
@@ -98,6 +99,7 @@ class ChatMessage(Struct, frozen=True):
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[Part] | None = None
+    refusal: str | None = None
     tool_calls: list[CalledTool] | None = None
     tool_call_id: str | None = None
 
@@ -156,7 +158,11 @@ class ChatBody(Struct, frozen=True, kw_only=True):
     messages: Annotated[list[ChatMessage], Meta(min_length=1)]
     stream: bool | None = None
     stream_options: StreamOptions | None = None
-    n: Annotated[int, Meta(ge=1, le=1)] | None = None
+    n: int | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+    modalities: list[str] | None = None
+    functions: list[Any] | None = None
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
     max_tokens: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None
@@ -164,10 +170,34 @@ class ChatBody(Struct, frozen=True, kw_only=True):
     stop: str | list[str] | None = None
     seed: Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None = None
     tools: list[OfferedTool] | None = None
-    tool_choice: str | ChosenTool | None = None
+    tool_choice: Literal["none", "auto", "required"] | ChosenTool | None = None
     parallel_tool_calls: bool | None = None
     response_format: ResponseFormat | None = None
     reasoning_effort: str | None = None
+
+
+def check_body(body: ChatBody, tools: Sequence[str]) -> None:
+    """Refuses what would make an answer that the client cannot use.
+
+    Args:
+        body: what it sent.
+        tools: the names of the agent's own tools.
+
+    Raises:
+        ConfigError: names the field, and the way out.
+    """
+    if body.n not in (None, 1):
+        raise ConfigError("An agent gives one answer; leave `n` out, or ask again for another.")
+    if body.logprobs or body.top_logprobs:
+        raise ConfigError("An agent tells no `logprobs`; leave them out.")
+    if "audio" in (body.modalities or ()):
+        raise ConfigError("An agent answers in text; leave `modalities` out.")
+    if body.functions:
+        raise ConfigError("`functions` are the old form of `tools`; offer them as those.")
+    if isinstance(body.tool_choice, ChosenTool):
+        name = body.tool_choice.function.name
+        if name not in (*tools, *(one.function.name for one in body.tools or ())):
+            raise ConfigError(f"`tool_choice` names {name[:80]!r}, and no tool is called so.")
 
 
 def choices_of(body: ChatBody) -> Choices:
@@ -243,14 +273,14 @@ def _message(given: ChatMessage, names: dict[str, str]) -> Message:
             for call in given.tool_calls or ()
         ]
         return assistant(_text(given), calls=calls)
-    name = names.get(given.tool_call_id or "")
+    name = names.pop(given.tool_call_id or "", None)
     if name is None or given.tool_call_id is None:
-        raise ValueError(f"no call {given.tool_call_id!r} stands before this result.")
+        raise ValueError(f"no call {given.tool_call_id!r} waits for this result.")
     return Message("tool", (ToolResult(given.tool_call_id, name, (Text(_text(given)),)),))
 
 
 def _text(given: ChatMessage) -> str:
-    content = given.content or ""
+    content = given.content or given.refusal or ""
     if isinstance(content, str):
         return content
     texts = [one.text for one in content if isinstance(one, TextPart)]

@@ -1,6 +1,7 @@
 """The ASGI app: a gateway behind HTTP, to be run by itself or mounted in another app."""
 
-from collections.abc import AsyncGenerator, Sequence
+import re
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from retinue.errors import ConfigError
 from retinue.serve import agui, openai_api
 from retinue.serve.faults import Code, Fault
 from retinue.serve.gateway import Gateway
@@ -28,6 +30,7 @@ from retinue.serve.http.operations import (
 )
 from retinue.serve.metrics import CONTENT_TYPE, Metrics
 
+_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s]+|\*")
 _CODES: Final[dict[int, Code]] = {404: "not_found", 405: "invalid"}
 
 
@@ -47,12 +50,17 @@ def http_app(
         hosts: the host names that requests may be for; by default any.
         console: whether there is the page of the console at `/`.
         close: whether the gateway is closed with the app.
-    """
-    operations = _operations(Metrics(gateway))
-    described = msgspec.json.encode(document(operations))
 
-    async def show_document(request: Request) -> Response:
-        return Response(described, media_type="application/json")
+    Raises:
+        ConfigError: an origin is none, so that no page could ever be let in by it.
+    """
+    for origin in origins:
+        if not _ORIGIN.fullmatch(origin):
+            raise ConfigError(
+                f"{origin!r} is no origin; give it as browsers do, such as https://app.example,"
+                " without a path or a slash at the end."
+            )
+    operations = _operations(Metrics(gateway))
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncGenerator[None]:
@@ -62,24 +70,36 @@ def http_app(
 
     app = Starlette(
         routes=[
-            *(_route(one, gateway) for one in operations),
-            Route("/openapi.json", show_document, methods=["GET"]),
+            *_routes(operations, gateway),
+            _document_route(operations),
             *(console_routes() if console else ()),
         ],
         exception_handlers={HTTPException: _refused},
         lifespan=lifespan,
     )
+    app.router.redirect_slashes = False  # it would lead to whatever host the request names
     if origins:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=list(origins),
             allow_methods=["GET", "POST", "DELETE"],
-            allow_headers=["authorization", "content-type", "idempotency-key", "last-event-id"],
-            expose_headers=["x-turn-id"],
+            allow_headers=["*"],  # clients of OpenAI's API have a dozen of their own
+            expose_headers=["retry-after", "x-should-retry", "x-turn-id"],
         )
     app.add_middleware(_Guard, hosts=tuple(name.lower() for name in hosts))
     app.state.gateway = gateway
     return app
+
+
+def _document_route(operations: Sequence[Operation]) -> Route:
+    described = document(operations)
+
+    async def show(request: Request) -> Response:
+        below: str = request.scope.get("root_path") or "/"  # where this app is mounted
+        told = {**described, "servers": [{"url": below}]}
+        return Response(msgspec.json.encode(told), media_type="application/json")
+
+    return Route("/openapi.json", show, methods=["GET"])
 
 
 def _operations(metrics: Metrics) -> tuple[Operation, ...]:
@@ -105,22 +125,31 @@ def _operations(metrics: Metrics) -> tuple[Operation, ...]:
     )
 
 
-def _route(one: Operation, gateway: Gateway) -> Route:
-    route = Route(one.path, _Endpoint(one, gateway), methods=[one.method], name=one.name)
-    if one.streams and route.methods is not None:
-        route.methods.discard("HEAD")  # it would read the whole stream, and show none of it
-    return route
+def _routes(operations: Sequence[Operation], gateway: Gateway) -> Iterator[Route]:
+    """One route for each path, so that a refusal of a method names all that the path takes."""
+    paths: dict[str, dict[str, Operation]] = {}
+    for one in operations:
+        methods = paths.setdefault(one.path, {})
+        methods[one.method] = one
+        if one.method == "GET" and not one.streams:
+            # A HEAD of a stream would read all of it, and show nothing.
+            methods["HEAD"] = one
+    for path, methods in paths.items():
+        route = Route(path, _Endpoint(methods, gateway))
+        route.methods = {*methods}
+        yield route
 
 
 class _Endpoint:
-    """One operation as an ASGI app, which is what a route takes an object for."""
+    """The operations of one path as an ASGI app, which is what a route takes an object for."""
 
-    def __init__(self, operation: Operation, gateway: Gateway) -> None:
-        self._operation = operation
+    def __init__(self, operations: Mapping[str, Operation], gateway: Gateway) -> None:
+        self._operations = operations
         self._gateway = gateway
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = await perform(self._operation, self._gateway, Request(scope, receive))
+        operation = self._operations[scope["method"]]
+        answer = await perform(operation, self._gateway, Request(scope, receive))
         await answer(scope, receive, send)
 
 

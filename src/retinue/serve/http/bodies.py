@@ -84,9 +84,9 @@ class RollbackBody(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EventsQuery(Struct, frozen=True):
-    """Where a reader goes on: behind the event of this number."""
+    """Where a reader goes on: behind the event of this id, as frames have it, or of this number."""
 
-    after: Annotated[int, Meta(ge=0, le=10**15)] = 0
+    after: Annotated[str, Meta(pattern="^([^:]+:)?[0-9]{1,15}$")] = "0"
 
 
 class ListQuery(Struct, frozen=True):

@@ -14,11 +14,7 @@ from retinue.serve.wire import Resync
 from retinue.version import __version__
 
 _PLACE: Final = "#/components/schemas/{name}"
-_EVENTS: Final = (
-    "Frames of `id`, `event` and `data`. The data of each is an Event; the id is what"
-    " Last-Event-ID gives back. The last event is `turn_ended`."
-)
-
+_EVENT: Final = AnyEvent | Resync
 
 _OF_SCOPES: Final[frozenset[Code]] = frozenset(
     {"unauthenticated", "forbidden", "too_many", "unavailable", "internal"}
@@ -28,12 +24,12 @@ _OF_BODIES: Final[frozenset[Code]] = frozenset({"invalid", "too_large", "too_slo
 
 def document(operations: Sequence[Operation]) -> dict[str, Any]:
     """The document of these operations, as JSON values."""
-    kinds: list[Any] = [ErrorBody, AnyEvent | Resync]
+    kinds: list[Any] = [ErrorBody, _EVENT]
     for one in operations:
         kinds += [kind for kind in (one.body, one.gives) if kind is not None]
     schemas, components = msgspec.json.schema_components(kinds, ref_template=_PLACE)
     refs = dict(zip(map(_key, kinds), schemas, strict=True))
-    components["Event"] = refs[_key(AnyEvent | Resync)]
+    components["Event"] = refs[_key(_EVENT)]
     paths: dict[str, Any] = {}
     for one in operations:
         paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, refs)
@@ -74,9 +70,32 @@ def _success(one: Operation, refs: dict[str, Any]) -> dict[str, Any]:
     elif one.media_type != "application/json":
         content[one.media_type] = {"schema": {"type": "string"}}
     if one.streams:
-        content["text/event-stream"] = {"schema": {"type": "string", "description": _EVENTS}}
+        content["text/event-stream"] = {"schema": _FOREIGN_FRAME if one.foreign else _FRAME}
     made: dict[str, Any] = {"description": one.summary}
     return {**made, "content": content} if content else made
+
+
+_FOREIGN_FRAME: Final = {
+    "description": "One frame of the stream; what its data is, another format says.",
+    "type": "object",
+    "properties": {"data": {"type": "string"}},
+    "required": ["data"],
+}
+_FRAME: Final = {
+    "description": "One frame of the stream. The data of the last one is a `turn_ended`.",
+    "type": "object",
+    "properties": {
+        "id": {"type": "string", "description": "What the header Last-Event-ID gives back."},
+        "event": {"type": "string", "description": "The `type` of the event."},
+        "data": {
+            "type": "string",
+            "contentMediaType": "application/json",
+            "contentSchema": {"$ref": _PLACE.format(name="Event")},
+        },
+    },
+    "required": ["id", "event", "data"],
+}
+"""As OpenAPI before 3.2 has it: the schema of a stream of events is that of each of them."""
 
 
 def _failures(one: Operation, refs: dict[str, Any]) -> dict[str, Any]:

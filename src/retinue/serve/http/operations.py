@@ -5,6 +5,7 @@ say something else than the other.
 """
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, Literal, TypeVar
 
@@ -14,11 +15,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive
 
+from retinue.messages.masking import mask
 from retinue.serve.access import Caller, Scope
 from retinue.serve.bounds import Bounds
 from retinue.serve.faults import Code, Fault, Refused, fault_of, record
 from retinue.serve.gateway import Gateway
 from retinue.serve.http.bodies import ErrorBody
+from retinue.serve.jobs import Job
+from retinue.serve.keeping import Reader
 from retinue.serve.wire import encode
 
 T = TypeVar("T")
@@ -60,6 +64,17 @@ class Call(Struct, frozen=True):
         """The id in the path."""
         return self.request.path_params["id"]
 
+    async def start(self, job: Job) -> Reader:
+        """Runs a job for the caller. A client that leaves while the job waits for a place takes it
+        along, unless it is detached.
+
+        Raises:
+            ClientDisconnect: it has left.
+            Refused, RetinueError: as `Gateway.start`.
+        """
+        starting = self.gateway.start(self.caller, job)
+        return await (starting if job.detached else unless_gone(starting, self.request.receive))
+
 
 Answer = Response | Callable[..., Awaitable[None]]
 """A response of Starlette's, or any other ASGI app."""
@@ -75,6 +90,7 @@ class Operation(Struct, frozen=True, kw_only=True):
         body, query, gives: what it takes and gives; None for nothing.
         status: the HTTP status when it went well.
         streams: whether it may give a stream of events instead.
+        foreign: whether those events are of another's format, which the document does not describe.
         refuses: failures beside those that any operation of its kind has.
         media_type: of what it gives.
         errors: how a failure is written, where that is not the usual form.
@@ -91,6 +107,7 @@ class Operation(Struct, frozen=True, kw_only=True):
     gives: type[Struct] | None = None
     status: int = 200
     streams: bool = False
+    foreign: bool = False
     refuses: tuple[Code, ...] = ()
     media_type: str = "application/json"
     errors: Callable[[Fault], Response] | None = None
@@ -108,7 +125,7 @@ async def perform(operation: Operation, gateway: Gateway, request: Request) -> A
             query = _query(request, operation.query)
         if operation.body is not None:
             data = await read_body(request, gateway.bounds)
-            body = msgspec.json.decode(data, type=operation.body)
+            body = _body(data, operation.body)
         return await operation.handler(Call(gateway, request, caller, body, query))
     except ClientDisconnect:
         return Response()
@@ -157,6 +174,13 @@ _HEARD_OUT: Final = 16_000_000
 does not hear why."""
 
 
+def _body(data: bytes, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise Refused("invalid", f"The body cannot be read: {mask(str(error))}.") from error
+
+
 def _query(request: Request, kind: type[T]) -> T:
     try:
         return msgspec.convert(dict(request.query_params), kind, strict=False)
@@ -180,7 +204,7 @@ def with_advice(response: Response, fault: Fault) -> Response:
     if fault.code == "unauthenticated":
         response.headers["www-authenticate"] = "Bearer"
     if fault.retry_after is not None:
-        response.headers["retry-after"] = str(max(1, round(fault.retry_after)))
+        response.headers["retry-after"] = str(max(1, math.ceil(fault.retry_after)))
     return response
 
 

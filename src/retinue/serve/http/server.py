@@ -1,22 +1,28 @@
-"""The server that runs the app: uvicorn, with an orderly end and an end to slow heads.
+"""The server that runs the app: uvicorn, with an orderly end.
 
 On SIGTERM or SIGINT the gateway drains: /readyz says so, no new turn is taken, and those that run
 end, pause, or are cancelled when the time for that is over. Then the server stops. A second signal
-stops it at once.
+cancels them at once. A third one ends the process, since a tool that will not be cancelled would
+hold it for ever.
 """
 
 import asyncio
+import logging
+import os
 import ssl
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from retinue.errors import ConfigError
+from retinue.serve.faults import log
 from retinue.serve.gateway import Gateway
+from retinue.serve.http.protocol import limited
+from retinue.serve.tls import check_files
 
 GRACE: Final = 30.0
 """Seconds that running turns have to end."""
@@ -37,6 +43,10 @@ class Server(uvicorn.Server):
         clients: a file in PEM of the authorities that clients' certificates must come from.
         grace: seconds that running turns have to end.
         on_ready: told the address when the server listens.
+
+    Raises:
+        ConfigError: the certificate or its key cannot be used; or, from `serve`, it cannot listen
+            there.
     """
 
     def __init__(
@@ -52,11 +62,12 @@ class Server(uvicorn.Server):
         grace: float = GRACE,
         on_ready: Ready | None = None,
     ) -> None:
+        check_files(clients, certificate, key)
         config = uvicorn.Config(
             app,
             host=host,
             port=port,
-            http=_timed(gateway.bounds.body_seconds),
+            http=limited(gateway.bounds.body_seconds),
             ws="none",
             access_log=False,
             log_level="warning",
@@ -74,7 +85,8 @@ class Server(uvicorn.Server):
         self._gateway = gateway
         self._grace = grace
         self._on_ready = on_ready
-        self._draining: asyncio.Task[None] | None = None
+        self._signals = 0
+        self._draining: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -87,62 +99,43 @@ class Server(uvicorn.Server):
     async def startup(self, *arguments: Any, **options: Any) -> None:
         """Begins to listen, and tells so."""
         self._loop = asyncio.get_running_loop()
-        await super().startup(*arguments, **options)
+        own_log = logging.getLogger("uvicorn.error")
+        own_log.disabled = True  # what it tells is raised here
+        try:
+            await super().startup(*arguments, **options)
+        except SystemExit as stopped:  # by which uvicorn says that it cannot bind
+            error = stopped.__context__
+            raise ConfigError(
+                f"The server cannot listen on {self.config.host}, port {self.config.port}:"
+                f" {getattr(error, 'strerror', None) or error}."
+            ) from error
+        finally:
+            own_log.disabled = False
         if self.started and self._on_ready is not None:
             self._on_ready(self.address)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Drains at the first signal, and stops at the second."""
-        if self._loop is None or self._draining is not None:
-            self.should_exit = self.force_exit = True
-            return
-        self._loop.call_soon_threadsafe(self.drain)
+        """Drains at the first signal, cancels at the second, and ends the process at the third."""
+        self._signals += 1
+        if self._loop is None:
+            self.should_exit = True
+        elif self._signals < 3:
+            self._loop.call_soon_threadsafe(self.drain, self._grace if self._signals < 2 else 0.0)
+        else:
+            log.error("A third signal: the server ends, and turns that still run are cut off.")
+            os._exit(1)
 
-    def drain(self) -> None:
-        """Begins to drain; the server stops when it has."""
-        if self._draining is None:
-            self._draining = asyncio.create_task(self._drain())
+    def drain(self, grace: float | None = None) -> None:
+        """Begins to drain; the server stops when it has.
 
-    async def _drain(self) -> None:
+        Args:
+            grace: seconds that running turns have to end; by default those of the server.
+        """
+        draining = asyncio.create_task(self._drain(self._grace if grace is None else grace))
+        self._draining.add(draining)
+
+    async def _drain(self, grace: float) -> None:
         try:
-            await self._gateway.drain(self._grace)
+            await self._gateway.drain(grace)
         finally:
             self.should_exit = True
-
-
-def _timed(seconds: float) -> type[HttpToolsProtocol]:
-    """The protocol of uvicorn, which has no limit of its own for how long a request's head takes:
-    a client that sends it byte by byte would hold a connection for ever."""
-
-    class Timed(HttpToolsProtocol):
-        _head: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-            super().connection_made(transport)
-            self._wait_for_head()
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            cycle = cast("RequestResponseCycle | None", self.cycle)
-            if cycle is not None and not cycle.response_complete:
-                self._stop_waiting()
-            elif self._head is None and not self.transport.is_closing():
-                self._wait_for_head()
-
-        def on_response_complete(self) -> None:
-            super().on_response_complete()
-            self._stop_waiting()  # between two requests the keep-alive time counts
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._stop_waiting()
-            super().connection_lost(exc)
-
-        def _wait_for_head(self) -> None:
-            self._head = self.loop.call_later(seconds, self.transport.close)
-
-        def _stop_waiting(self) -> None:
-            if self._head is not None:
-                self._head.cancel()
-                self._head = None
-
-    return Timed

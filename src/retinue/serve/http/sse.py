@@ -12,22 +12,21 @@ from typing import Final
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
+from retinue.serve.bounds import STALLED
+from retinue.serve.faults import record
 from retinue.serve.http.operations import unless_gone
 from retinue.serve.keeping import Reader
 from retinue.serve.wire import Sent, encode
 
 BEAT: Final = 15.0
-"""Seconds without an event after which a comment is sent, so that nothing on the way hangs up."""
-
-STALLED: Final = 60.0
-"""Seconds after which a client is given up that takes nothing."""
+"""Seconds without a byte after which a comment is sent, so that nothing on the way hangs up."""
 
 Frames = Callable[[Iterable[Sent]], bytes]
 """Writes events as frames; what it gives may be empty."""
 
 _HEADERS: Final = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
-    (b"cache-control", b"no-store"),
+    (b"cache-control", b"no-store, no-transform"),
     (b"x-accel-buffering", b"no"),  # or nginx collects the events
     (b"x-content-type-options", b"nosniff"),
 ]
@@ -66,20 +65,28 @@ class EventStream:
             await unless_gone(self._write(send), receive)
         except (ClientDisconnect, TimeoutError):
             pass  # there is nobody to tell
+        except Exception as error:
+            # The response is not brought to its end, by which the client knows to come back.
+            record(error, f"Reading turn {self._reader.turn.turn}")
         finally:
             self._reader.close()
 
     async def _write(self, send: Send) -> None:
-        while (batch := await self._next()) != []:
-            body = b": \n\n" if batch is None else self._frames(batch)
+        clock = asyncio.get_running_loop()
+        due = clock.time() + BEAT
+        while (batch := await self._next(due)) != []:
+            body = self._frames(batch or ())
+            if not body and clock.time() >= due:
+                body = b": \n\n"
             if body:
                 await _send(send, body)
+                due = clock.time() + BEAT
         await send({"type": "http.response.body", "body": self._tail, "more_body": False})
 
-    async def _next(self) -> list[Sent] | None:
-        """The next events, none after the last; None where there was silence for a while."""
+    async def _next(self, due: float) -> list[Sent] | None:
+        """The next events, none after the last; None where there are none until then."""
         try:
-            async with asyncio.timeout(BEAT):
+            async with asyncio.timeout_at(due):
                 return await self._reader.next()
         except TimeoutError:
             return None

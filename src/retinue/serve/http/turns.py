@@ -18,7 +18,7 @@ from retinue.serve.http.bodies import (
 from retinue.serve.http.operations import Answer, Call, Operation, json_response, unless_gone
 from retinue.serve.http.sse import EventStream
 from retinue.serve.jobs import Job
-from retinue.serve.keeping import Kept, Reader
+from retinue.serve.keeping import Reader
 from retinue.serve.wire import Place
 
 
@@ -63,10 +63,11 @@ async def answer(call: Call) -> Answer:
 
 async def read(call: Call) -> Answer:
     """Reads on in a turn that runs, or has ended lately."""
-    turn = call.gateway.find(call.caller, call.id)
     query: EventsQuery = call.query
-    after = _after(call, turn, query.after)
-    if turn.end is not None and after >= turn.last:
+    place = Place.read(call.request.headers.get("last-event-id", query.after)) or Place("", 0)
+    turn = call.gateway.find(call.caller, call.id, place.stream)
+    after = turn.behind(place)
+    if turn.end is not None and after == turn.last:
         return Response(status_code=204)  # by which an EventSource knows not to ask again
     return EventStream(turn.reader(after))
 
@@ -80,7 +81,7 @@ async def cancel(call: Call) -> Answer:
 
 
 async def _answer(call: Call, job: Job, *, stream: bool) -> Answer:
-    reader = await call.gateway.start(call.caller, job)
+    reader = await call.start(job)
     if stream:
         return EventStream(reader)
     async with reader:
@@ -114,16 +115,6 @@ def _request_id(call: Call, body: Asking) -> str | None:
     return body.request_id if header is None else header
 
 
-def _after(call: Call, turn: Kept, asked: int) -> int:
-    """The number behind which a reader goes on. One that it has of another run of the turn, before
-    a pause or a restart, says nothing of this one."""
-    header = call.request.headers.get("last-event-id")
-    if header is None:
-        return asked
-    place = Place.read(header)
-    return 0 if place is None or place.stream != turn.stream else place.seq
-
-
 OPERATIONS: Final = (
     Operation(
         name="ask",
@@ -142,7 +133,7 @@ OPERATIONS: Final = (
         method="GET",
         path="/v1/turns/{id}/events",
         scope="turns",
-        summary="Reads on in a turn, behind the number given or the header Last-Event-ID.",
+        summary="Reads on in a turn, behind the place given or the header Last-Event-ID.",
         handler=read,
         query=EventsQuery,
         streams=True,
