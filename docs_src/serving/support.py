@@ -19,11 +19,11 @@ def order_state(order: int) -> str:
     return f"Order {order} is on its way."
 
 
-@retinue.serve.agent()
+@retinue.serve.agent
 def support() -> Agent:
     """Answers customers."""
-    model = Scripted(call("order_state", order=7), "It is on its way.")  # or "openai:gpt-5-mini"
-    return Agent(model, tools=[order_state])
+    answer = (call("order_state", order=7), "It is on its way.")
+    return Agent(Scripted(*answer, repeat=True), tools=[order_state])  # or "openai:gpt-5-mini"
 
 
 # endregion

@@ -67,7 +67,7 @@ def test_what_is_no_agent_is_refused_by_name(
         ("a..b:agent", "there is no module 'a..b'"),
         (".house:agent", "there is no module '.house'"),
         ("openai:gpt-5", "set OPENAI_API_KEY, or in Python give api_key"),
-        ("anthropic:claude", "set ANTHROPIC_API_KEY, or in Python give api_key"),
+        ("anthropic:claude", "set ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN, or in Python"),
         ("", "names no provider"),
     ],
 )

@@ -106,10 +106,12 @@ async def serving(agents: Agent | Mapping[str, Agent], **options: Any) -> AsyncI
 
 
 @asynccontextmanager
-async def listening(made: Any, gateway: Gateway, **options: Any) -> AsyncIterator[Here]:
-    """An ASGI app on a socket of this machine."""
+async def listening(
+    made: Any, gateway: Gateway, *, port: int = 0, **options: Any
+) -> AsyncIterator[Here]:
+    """An ASGI app on a socket of this machine; by default on any free one."""
     ready = asyncio.Event()
-    server = Quick(made, gateway, port=0, on_ready=lambda _: ready.set(), grace=0.5, **options)
+    server = Quick(made, gateway, port=port, on_ready=lambda _: ready.set(), grace=0.5, **options)
     running = asyncio.create_task(server.serve())
     await within(ready.wait())
     connector = aiohttp.TCPConnector(limit=0)

@@ -7,12 +7,15 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 import retinue.serve
-from retinue import Agent, ConfigError, Layer, Usage
+from retinue import Agent, ConfigError, Layer, Usage, user
 from retinue.advisors import Memory
 from retinue.chains import name_of
 from retinue.models.scripted import Say, Scripted
-from retinue.serve.access import Tokens
+from retinue.serve.access import Caller
 from retinue.serve.bounds import Bounds
+from retinue.serve.declared import gateway_of
+from retinue.serve.jobs import Job
+from retinue.serve.tokens import Tokens
 from retinue.stores import InMemory
 from tests.serve.scenes import echoing, paying
 from tests.serve.serving import keys, listening, serving
@@ -28,7 +31,7 @@ def test_a_declared_agent_has_the_standard_pipeline_round_its_own_layers() -> No
     audit = Layer("Audit", chat=chat, order=320)
     guard = Layer("Guard", chat=chat, order=300)
 
-    @retinue.serve.agent(stages=[guard])
+    @retinue.serve.agent(extra=[guard])
     def support() -> Agent:
         """Helps."""
         built.append(1)
@@ -41,6 +44,28 @@ def test_a_declared_agent_has_the_standard_pipeline_round_its_own_layers() -> No
     assert [name_of(one) for one in agent.advisors] == [
         "Memory", "Guard", "Audit", "UsageCollector", "Thinking",
     ]  # fmt: skip
+
+
+async def test_the_five_stages_can_be_set_as_those_of_the_standard_pipeline() -> None:
+    heard: list[Any] = []
+
+    class Stamp:
+        async def before_request(self, request: Any) -> None:
+            heard.append("before")
+
+    @retinue.serve.agent(interceptors=[Stamp()], think="hidden", forward=heard.append)
+    def support() -> Agent:
+        return Agent(Scripted(Say(text="Hi", thinking="Hm.")))
+
+    names = [name_of(one) for one in support().advisors]
+    assert names == ["Memory", "Interceptors", "UsageCollector", "Thinking", "Forward"]
+    gateway = gateway_of(support)
+    job = Job(agent="support", messages=(user("Hello"),))
+    async with await gateway.start(Caller(None, frozenset()), job) as reader:
+        kinds = [type(event).__name__ async for event in reader.events()]
+    assert "ThinkingChunk" not in kinds
+    assert heard[0] == "before"
+    assert type(heard[-1]).__name__ == "TurnEnded"
 
 
 def test_an_agent_with_a_memory_keeps_its_own() -> None:
@@ -92,7 +117,7 @@ def test_tokens_that_anybody_could_write_are_refused_at_once(
 
 
 async def test_the_app_is_mounted_in_another_one() -> None:
-    @retinue.serve.agent()
+    @retinue.serve.agent
     def helper() -> Agent:
         return echoing()
 
@@ -103,6 +128,8 @@ async def test_the_app_is_mounted_in_another_one() -> None:
         assert got["text"] == "Hi"
         events = await here.events("/agents/v1/turns", {"input": "Hi", "stream": True})
         assert events[-1].text == "Hi"
+        _, document = await here.json("GET", "/agents/openapi.json")
+        assert document["servers"] == [{"url": "/agents"}]
         assert (await here.json("GET", "/v1/agents"))[0] == 404
     await inner.state.gateway.close()
 
@@ -156,3 +183,26 @@ async def test_the_document_describes_every_path_and_its_failures() -> None:
     assert {"400", "401", "404", "409", "413", "429", "503"} <= set(asked["responses"])
     assert "turn_ended" in str(document["components"]["schemas"])
     assert "/metrics" in document["paths"]
+
+
+@pytest.mark.rule("R-FAIL-3")
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"access": "secret"}, "give ApiKeys, Tokens or AnyOf"),
+        ({"bounds": {}}, r"give Bounds\(...\)"),
+        ({"keeping": 5}, r"give Keeping\(...\)"),
+        ({"hosts": "example.org"}, r"hosts=\[...\]"),
+        ({"origins": "https://example.org"}, r"origins=\[...\]"),
+        ({"store": "chat.db"}, "chat.db"),
+    ],
+)
+def test_options_of_a_wrong_shape_are_told(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        retinue.serve.app(echoing(), **options)
+
+
+@pytest.mark.rule("R-FAIL-3")
+def test_several_agents_in_a_list_are_asked_for_their_names() -> None:
+    with pytest.raises(ConfigError, match="are given by their names"):
+        retinue.serve.app([echoing()])  # pyright: ignore[reportArgumentType]

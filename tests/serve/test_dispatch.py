@@ -228,6 +228,48 @@ async def test_a_turn_that_does_not_end_in_time_is_cancelled() -> None:
     assert (end.status, end.reason) == ("cancelled", "The server is shutting down.")
 
 
+async def test_a_store_is_closed_when_its_turns_have_stopped() -> None:
+    told: list[str] = []
+
+    class Watched(InMemory):
+        async def append(self, *args: Any, **options: Any) -> None:
+            await super().append(*args, **options)
+            told.append("append")
+
+        async def close(self) -> None:
+            told.append("close")
+
+    began = asyncio.Event()
+
+    @tool
+    async def wait() -> None:
+        """Waits."""
+        began.set()
+        await asyncio.Event().wait()
+
+    memory = Memory(Watched())
+    dispatcher = InProcess(
+        Agent(Scripted(call("wait")), tools=[wait], advisors=[memory], name="echo")
+    )
+    reading = asyncio.create_task(end_of(dispatcher, job(conversation="c")))
+    await within(began.wait())
+    stored = len(told)
+    await within(dispatcher.close())
+    assert len(told) > stored + 1  # what became of the call, and the end
+    assert told[-1] == "close"
+    assert (await within(reading)).status == "cancelled"
+    assert told[-1] == "close"
+
+
+async def test_closing_waits_for_no_reader() -> None:
+    words = Scripted(Say(text=["word "] * 2_000))
+    dispatcher = InProcess(Agent(words, name="echo"))
+    events_of = aiter(await dispatcher.start(job()))
+    await within(anext(events_of))
+    await within(dispatcher.close())
+    assert (await all_of(events_of))[-1].status == "cancelled"
+
+
 async def test_agents_declare_what_they_are() -> None:
     cards = InProcess({"bank": paying()}).agents()
     assert list(cards) == ["bank"]
@@ -241,7 +283,9 @@ async def test_an_agent_without_a_memory_gets_one_where_there_is_a_store() -> No
     store = InMemory()
     model = Scripted("one", "two")
     dispatcher = InProcess(Agent(model, name="echo"), store=store)
-    assert dispatcher.agents()["echo"].keeps
+    card = dispatcher.agents()["echo"]
+    assert card.keeps
+    assert [layer.name for layer in card.layers] == ["Memory"]
     await end_of(dispatcher, job(conversation="c"))
     await end_of(dispatcher, job(conversation="c"))
     assert [m.text for m in model.requests[1].messages] == ["Hello", "one", "Hello"]

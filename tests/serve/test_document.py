@@ -20,15 +20,16 @@ from schemathesis.specs.openapi.checks import (
 )
 
 import retinue.serve
-from retinue import Agent
+from retinue import Agent, Usage
 from retinue.advisors import Memory
-from retinue.models.scripted import Scripted
+from retinue.chains import ChatRequest
+from retinue.models.scripted import Say, Scripted, call
 from retinue.serve import agui, openai_api
 from retinue.serve.http import about, conversations, turns
 from retinue.serve.http.operations import Operation
 from retinue.serve.http.server import Server
 from retinue.stores import InMemory
-from tests.serve.scenes import BOUND, echo
+from tests.serve.scenes import BOUND, echo, weather
 
 CHECKS = [content_type_conformance, response_schema_conformance, status_code_conformance]
 OPERATIONS = (
@@ -46,10 +47,19 @@ CASES = [
 ]
 
 
+def looking(request: ChatRequest) -> Say:
+    """Says what it is told, but where it is told to look, it looks first."""
+    if request.messages[-1].text != "Look.":
+        return echo(request)
+    usage = Usage(input=7, output=3, cache_read=2)
+    return Say(thinking="Hm.", text="Well.", calls=[call("weather", city="Oslo")], usage=usage)
+
+
 @pytest.fixture(scope="module")
 def api() -> Iterator[Any]:
     """The document of a server that runs in a thread of its own."""
-    agent = Agent(Scripted(echo, repeat=True), advisors=[Memory(InMemory())], name="echo")
+    model = Scripted(looking, repeat=True)
+    agent = Agent(model, tools=[weather], advisors=[Memory(InMemory())], name="echo")
     app = retinue.serve.app(agent)
     ready = threading.Event()
     server = Server(app, app.state.gateway, port=0, on_ready=lambda _: ready.set(), grace=0.1)
@@ -75,3 +85,13 @@ def test_what_the_document_says_is_what_comes(api: Any, one: Operation, mode: An
         case.validate_response(response, checks=CHECKS)
 
     holds()
+
+
+def test_every_event_of_a_stream_is_one_that_the_document_has(api: Any) -> None:
+    body = {"input": "Look.", "stream": True, "measure": True}
+    case = api["/v1/turns"]["POST"].Case(body=body, media_type="application/json")
+    response = case.call(timeout=BOUND)
+    assert response.headers["content-type"] == ["text/event-stream; charset=utf-8"]
+    for kind in ("thinking", "tool_arguments", "tool_finished", "usage", "layers_timed"):
+        assert f"event: {kind}\n" in response.text
+    case.validate_response(response, checks=CHECKS)

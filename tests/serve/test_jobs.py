@@ -50,6 +50,26 @@ def test_answers_are_those_of_the_library(given: Answered, answer: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("document", "complaint"),
+    [
+        (b'{"kind":"reject","value":"too dear"}', "`value` goes with the kind 'reply'"),
+        (b'{"kind":"reply","reason":"Oslo"}', "`reason` goes with the kind 'reject'"),
+        (b'{"kind":"retry","args":{}}', "`args` goes with the kind 'approve'"),
+    ],
+)
+def test_an_answer_that_would_be_dropped_unheard_is_refused(
+    document: bytes, complaint: str
+) -> None:
+    with pytest.raises(msgspec.ValidationError, match=complaint):
+        msgspec.json.decode(document, type=Answered)
+
+
+def test_what_an_answer_does_not_use_may_be_empty() -> None:
+    given = b'{"kind":"approve","args":null,"reason":"","value":null}'
+    assert msgspec.json.decode(given, type=Answered) == Answered("approve")
+
+
+@pytest.mark.parametrize(
     "document", [b"", b"[]", b'{"format":1}', b"\xff\xfe", b"[" * 100_000, b'{"agent":1}']
 )
 def test_bytes_that_are_no_job_are_refused(document: bytes) -> None:

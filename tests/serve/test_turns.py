@@ -66,6 +66,7 @@ class Deck:
         self.options = options
         self.tapes: list[Tape] = []
         self.refusal: Exception | None = None
+        self.cards: Mapping[str, AgentCard] = {}
         self.held = asyncio.Event()
         self.held.set()
 
@@ -78,7 +79,7 @@ class Deck:
         return tape
 
     def agents(self) -> Mapping[str, AgentCard]:
-        return {}
+        return self.cards
 
     def load(self) -> Load:
         return Load(0)

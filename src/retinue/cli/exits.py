@@ -10,10 +10,12 @@
 With `--debug` the traceback is shown too; the codes are the same.
 """
 
+import signal
 import sys
 import traceback
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Final
 
 import typer
@@ -60,6 +62,13 @@ def told(debug: bool) -> Generator[None]:
     except Exception as error:
         tell(error, debug=debug)
         raise typer.Exit(USAGE if isinstance(error, ConfigError) else FAILED) from error
+
+
+def on_hangup(end: Callable[[int, FrameType | None], object]) -> None:
+    """Has `end` called when the terminal is closed, unless `nohup` was said."""
+    number = getattr(signal, "SIGHUP", None)  # Windows has none
+    if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+        signal.signal(number, end)
 
 
 def tell(error: BaseException, *, debug: bool = False) -> None:

@@ -1,5 +1,6 @@
 """Which memory a conversation on the command line has: the agent's own, or one that is put on."""
 
+import os
 from pathlib import Path
 from typing import Final
 
@@ -32,7 +33,10 @@ def with_memory(agent: Agent, *, database: str | None, on_disk: bool = True) -> 
             option = "--no-memory" if database is None else "--database"
             raise ConfigError(_OWN.format(name=agent.name, option=option))
         return agent
-    store = opened(database) if on_disk else InMemory()
+    try:
+        store = opened(database) if on_disk else InMemory()
+    except MissingExtraError as error:
+        raise MissingExtraError(f"{error} Or chat with --no-memory.") from error
     return agent.with_(advisors=[Memory(store), *agent.advisors])
 
 
@@ -64,20 +68,19 @@ def opened(database: str | None) -> Store:
     place = places.database(database)
     if isinstance(place, Path) and place.parent == places.data_folder():
         places.made_data_folder()
-    try:
-        return _at(place)
-    except MissingExtraError as error:
-        raise MissingExtraError(f"{error} Or chat with --no-memory.") from error
+    return _at(place)
 
 
 def store_at(database: str | None) -> Store | None:
-    """The conversations at a place that was named; None where none was. Nothing is read yet.
+    """The conversations at a place that was named, here or in the variable; None where none was.
+    Nothing is read yet.
 
     Raises:
         ConfigError: it is the URL of something else.
         MissingExtraError: its packages are not installed.
     """
-    return None if database is None else _at(places.database(database))
+    named = database is not None or os.environ.get(places.VARIABLE)
+    return _at(places.database(database)) if named else None
 
 
 def _at(place: Path | str) -> Store:

@@ -2,16 +2,18 @@
 
 import asyncio
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from retinue.agent import Agent
-from retinue.cli.exits import told
+from retinue.cli.exits import on_hangup, told
 from retinue.cli.keeping import opened, store_at
 from retinue.cli.target import agent_of
 from retinue.errors import ConfigError, MissingExtraError
@@ -20,9 +22,12 @@ from retinue.stores import Store
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-    from retinue.serve import Access, Gateway
-    from retinue.serve.grpc import GrpcServer
+    from retinue.serve import Access, Bounds, Gateway
+    from retinue.serve.grpc import Grpc, GrpcServer
     from retinue.serve.grpc.fleet import Fleet
+
+_RouteName = Literal["least-loaded", "round-robin", "random", "consistent-hash"]
+_LossName = Literal["continue", "fail"]
 
 Targets = Annotated[
     list[str] | None,
@@ -41,6 +46,36 @@ GrpcPort = Annotated[
 Workers = Annotated[
     bool,
     typer.Option("--workers", help="Run the turns on workers, which attach to the port of gRPC."),
+]
+Route = Annotated[
+    _RouteName | None,
+    typer.Option(
+        help="How a worker is chosen; consistent-hash keeps a conversation on its worker. By"
+        " default least-loaded.",
+        show_default=False,
+    ),
+]
+Queue = Annotated[
+    int | None,
+    typer.Option(
+        help="Turns that may wait for a place on a worker; by default 1000.",
+        min=0,
+        show_default=False,
+    ),
+]
+Patience = Annotated[
+    float | None,
+    typer.Option(
+        help="Seconds that one may wait for it; by default 30.", min=0.001, show_default=False
+    ),
+]
+OnLoss = Annotated[
+    _LossName | None,
+    typer.Option(
+        help="What becomes of a turn whose worker is lost: another one goes on with it, or it ends"
+        " as failed. By default continue.",
+        show_default=False,
+    ),
 ]
 Database = Annotated[
     str | None,
@@ -87,6 +122,7 @@ Origin = Annotated[
     typer.Option(help="An origin whose pages may use the server.", show_default=False),
 ]
 TurnSeconds = Annotated[float, typer.Option(help="Seconds that a turn may take.", min=0.001)]
+BodyBytes = Annotated[int, typer.Option(help="Bytes that a request's body may have.", min=1)]
 Rate = Annotated[
     float | None,
     typer.Option(help="Requests a second of one owner; by default any.", show_default=False),
@@ -105,6 +141,10 @@ def serve(
     port: Port = 8000,
     grpc_port: GrpcPort = None,
     workers: Workers = False,
+    route: Route = None,
+    queue: Queue = None,
+    patience: Patience = None,
+    on_loss: OnLoss = None,
     database: Database = None,
     no_memory: NoMemory = False,
     api_keys: ApiKeysFile = None,
@@ -118,6 +158,7 @@ def serve(
     tls_client_ca: TlsClientCa = None,
     origin: Origin = None,
     turn_seconds: TurnSeconds = 600.0,
+    body_bytes: BodyBytes = 1_000_000,
     rate: Rate = None,
     capacity: Capacity = 1_000,
     grace: Grace = 30.0,
@@ -127,23 +168,23 @@ def serve(
     """Serve agents over HTTP, and over gRPC where a port is given.
 
     Without keys or tokens it listens on the loopback interface only. SIGTERM or Ctrl-C lets
-    running turns end; a second one stops at once.
+    running turns end; a second one cancels them, a third one ends the process.
     """
     with told(debug):
         logging.basicConfig(level=logging.WARNING, format="retinue: %(message)s", stream=sys.stderr)
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # it would tell errors once more
         access = _access(api_keys, jwt_key, jwt_algorithm, jwt_issuer, jwt_audience)
-        where = _Where(host, port, grpc_port, tls_cert, tls_key, tls_client_ca, grace)
+        where = _Where(host.strip("[]"), port, grpc_port, tls_cert, tls_key, tls_client_ca, grace)
         hosts = _hosts(where, access, open_to_all=without_authentication)
-        if workers and (grpc_port is None or targets):
-            raise ConfigError(
-                "--workers runs the agents of workers, which attach to --grpc-port; give that, and"
-                " no TARGET."
-            )
+        placing = _Placing(route, queue, patience, on_loss)
+        _check_workers(workers, grpc_port, targets, placing)
         store = _store(database, no_memory=no_memory, workers=workers)
         agents = {} if workers else _agents(targets or [None])
-        gateway, fleet = _gateway(agents, store, capacity, access, turn_seconds, rate)
+        from retinue.serve.bounds import Bounds
         from retinue.serve.declared import app_of
 
+        bounds = Bounds(turn_seconds=turn_seconds, body_bytes=body_bytes, rate=rate)
+        gateway, fleet = _gateway(agents, store, capacity, access, bounds, placing)
         app = app_of(gateway, origins=origin or (), hosts=hosts, console=not no_console)
         asyncio.run(_run(app, gateway, fleet, where))
 
@@ -167,6 +208,24 @@ def key(
         secret, kept = new_key(owner, scope or ("conversations", "turns"))
         add_key(file, kept)
         print(secret, flush=True)
+
+
+class _Placing(Struct, frozen=True):
+    """How turns get to their workers, as far as it is said."""
+
+    route: _RouteName | None = None
+    queue: int | None = None
+    patience: float | None = None
+    on_loss: _LossName | None = None
+
+    def dispatcher(self) -> "Grpc":
+        """The dispatcher that does it."""
+        from retinue.serve.grpc import Grpc
+
+        said = {name: value for name, value in asdict(self).items() if value is not None}
+        if self.route is not None:
+            said["route"] = self.route.replace("-", "_")
+        return Grpc(**said)
 
 
 class _Where(Struct, frozen=True):
@@ -195,6 +254,8 @@ async def _run(app: "Starlette", gateway: "Gateway", fleet: "Fleet | None", wher
         grace=where.grace,
         on_ready=_say_ready,
     )
+    on_hangup(server.handle_exit)
+    await gateway.conversations.recent(None, 1)  # a store that cannot be read is told of now
     if where.grpc_port is None:
         await server.serve()
         return
@@ -215,7 +276,8 @@ async def _grpc(
         tls = ServerTLS(cert=where.certificate, key=where.key, client_ca=where.clients)
     server = GrpcServer(gateway, fleet=fleet, host=where.host, port=port, tls=tls)
     await server.start()
-    print(f"gRPC listens on {where.host}:{server.port}", flush=True)
+    host = f"[{where.host}]" if ":" in where.host else where.host
+    print(f"gRPC listens on {host}:{server.port}", flush=True)
     return server
 
 
@@ -224,20 +286,16 @@ def _gateway(
     store: Store | None,
     capacity: int,
     access: "Access | None",
-    turn_seconds: float,
-    rate: float | None,
+    bounds: "Bounds",
+    placing: _Placing,
 ) -> "tuple[Gateway, Fleet | None]":
-    from retinue.serve.bounds import Bounds
     from retinue.serve.declared import gateway_of
     from retinue.serve.gateway import Gateway
 
-    bounds = Bounds(turn_seconds=turn_seconds, rate=rate)
     if agents:
         made = gateway_of(agents, store=store, capacity=capacity, access=access, bounds=bounds)
         return made, None
-    from retinue.serve.grpc import Grpc
-
-    dispatcher = Grpc()
+    dispatcher = placing.dispatcher()
     stores = () if store is None else (store,)
     return Gateway(dispatcher, access=access, stores=stores, bounds=bounds), dispatcher.fleet
 
@@ -249,14 +307,17 @@ def _access(
     issuer: str | None,
     audience: str | None,
 ) -> "Access | None":
-    from retinue.serve.access import Access, AnyOf, ApiKeys, Tokens
+    from retinue.serve.access import Access, AnyOf, ApiKeys
+    from retinue.serve.tokens import Tokens
 
+    if jwt_key is None and (issuer is not None or audience is not None):
+        raise ConfigError("--jwt-issuer and --jwt-audience check tokens; give --jwt-key too.")
     found: list[Access] = []
     if keys is not None:
         found.append(ApiKeys(keys))
     if jwt_key is not None:
         try:
-            secret = jwt_key.read_bytes().strip()
+            secret = jwt_key.read_bytes().rstrip(b"\r\n")
         except OSError as error:
             raise ConfigError(
                 f"The key of tokens cannot be read from {jwt_key}: {error.strerror or error}."
@@ -280,7 +341,7 @@ def _hosts(where: _Where, access: "Access | None", *, open_to_all: bool) -> Sequ
     if where.clients is not None and where.certificate is None:
         raise ConfigError("--tls-client-ca needs TLS; give --tls-cert and --tls-key too.")
     if is_loopback(where.host):
-        return () if access is not None or open_to_all else _LOOPBACK
+        return () if access is not None or open_to_all else (*_LOOPBACK, where.host)
     if access is None and not open_to_all:
         raise ConfigError(
             f"{where.host!r} is not the loopback interface, and nobody would be asked who they are."
@@ -292,6 +353,21 @@ def _hosts(where: _Where, access: "Access | None", *, open_to_all: bool) -> Sequ
             file=sys.stderr,
         )
     return ()
+
+
+def _check_workers(
+    workers: bool, grpc_port: int | None, targets: Sequence[str] | None, placing: _Placing
+) -> None:
+    if workers and (grpc_port is None or targets):
+        raise ConfigError(
+            "--workers runs the agents of workers, which attach to --grpc-port; give that, and no"
+            " TARGET."
+        )
+    if not workers and placing != _Placing():
+        raise ConfigError(
+            "--route, --queue, --patience and --on-loss say how workers get turns; give --workers"
+            " too, or leave them out."
+        )
 
 
 def _store(database: str | None, *, no_memory: bool, workers: bool) -> Store | None:

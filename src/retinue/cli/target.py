@@ -148,7 +148,8 @@ def _agent_in(target: str, module: ModuleType, name: str) -> Agent:
     if inspect.iscoroutine(made):
         made.close()
         raise ConfigError(f"{target!r} is async; name a plain function that returns an Agent.")
-    raise ConfigError(f"{target!r} returned {_kind(made)}; it must return an Agent.")
+    name = "None" if made is None else type(made).__name__
+    raise ConfigError(f"{target!r} returned {name}; it must return an Agent.")
 
 
 def _called(target: str, factory: Any) -> Any:

@@ -11,7 +11,7 @@ keeps what runs for its readers, `access` knows who may, and `gateway` puts thes
 The packages of a server are imported when one is made: `pip install 'retinue[serve]'`.
 """
 
-from retinue.serve.access import Access, AnyOf, Anyone, ApiKeys, Caller, Tokens
+from retinue.serve.access import Access, AnyOf, Anyone, ApiKeys, Caller
 from retinue.serve.bounds import Bounds
 from retinue.serve.declared import Served, agent, app
 from retinue.serve.dispatch import Dispatcher, InProcess
@@ -19,6 +19,7 @@ from retinue.serve.faults import Refused
 from retinue.serve.gateway import Gateway
 from retinue.serve.jobs import Job
 from retinue.serve.keeping import Keeping
+from retinue.serve.tokens import Tokens
 
 __all__ = [
     "Access",

@@ -10,6 +10,9 @@ from retinue.errors import ConfigError
 from retinue.serve.faults import Refused
 from retinue.tools.options import is_positive
 
+STALLED: Final = 60.0
+"""Seconds after which a client is given up that takes nothing of what it is sent."""
+
 
 class Bounds(Struct, frozen=True, kw_only=True):
     """Limits of a gateway. None is no limit.

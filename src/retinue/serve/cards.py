@@ -71,15 +71,16 @@ def unknown_agent(name: str, known: Mapping[str, Any]) -> Refused:
     return Refused("not_found", f"There is no agent {name[:80]!r}; there are {', '.join(known)}.")
 
 
-def served(agent: Agent, store: Store | None) -> Agent:
-    """The agent as it is served: with a memory, if it has none and there is a store, and with room
-    for tools of the client's."""
-    added: list[object] = [ClientTools()]
-    if store is not None and not _has_memory(agent):
-        added.append(Memory(store))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OnionWarning)  # they were shown when it was built
-        return agent.with_(advisors=[*added, *agent.advisors])
+def keeping(agent: Agent, store: Store | None) -> Agent:
+    """The agent with a memory, if it has none and there is a store."""
+    if store is None or _has_memory(agent):
+        return agent
+    return _inside(Memory(store), agent)
+
+
+def served(agent: Agent) -> Agent:
+    """The agent with room for tools of the client's."""
+    return _inside(ClientTools(), agent)
 
 
 def stores_of(agents: Iterable[Agent]) -> tuple[Store, ...]:
@@ -92,14 +93,8 @@ def stores_of(agents: Iterable[Agent]) -> tuple[Store, ...]:
     return tuple(found.values())
 
 
-def card_of(name: str, agent: Agent, store: Store | None = None) -> AgentCard:
-    """An agent as it declares itself.
-
-    Args:
-        name: what it is served as.
-        agent: the agent.
-        store: where it keeps conversations if it has no memory of its own.
-    """
+def card_of(name: str, agent: Agent) -> AgentCard:
+    """An agent as it declares itself, under the name that it is served as."""
     about = agent.explain()
     return AgentCard(
         name=name,
@@ -112,13 +107,19 @@ def card_of(name: str, agent: Agent, store: Store | None = None) -> AgentCard:
         ),
         takes=_plain_capabilities(agent.model),
         layers=about.layers,
-        keeps=store is not None or _has_memory(agent),
+        keeps=_has_memory(agent),
     )
 
 
 def _plain_capabilities(model: object) -> Capabilities:
     takes = declared_by(model)
     return Capabilities(**{name: getattr(takes, name) for name in Capabilities.__struct_fields__})
+
+
+def _inside(layer: object, agent: Agent) -> Agent:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OnionWarning)  # they were shown when it was built
+        return agent.with_(advisors=[layer, *agent.advisors])
 
 
 def _has_memory(agent: Agent) -> bool:

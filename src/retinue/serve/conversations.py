@@ -25,7 +25,7 @@ class Conversations:
     """What owners can do with conversations.
 
     Args:
-        stores: where they are; each is asked in turn.
+        stores: where they are; each is asked in turn. Two of them may lead to one database.
         patience: seconds that a change waits for a running turn.
     """
 
@@ -38,18 +38,19 @@ class Conversations:
 
     async def recent(self, owner: str | None, limit: int) -> list[Summary]:
         """The owner's conversations, the one written last first."""
-        found = [
-            one for store in self._stores for one in await store.conversations(
-                owner=owner, limit=limit
-            )
-        ]  # fmt: skip
-        return sorted(found, key=lambda one: -one.updated)[:limit]
+        found: dict[str, Summary] = {}
+        for store in self._stores:
+            for one in await store.conversations(owner=owner, limit=limit):
+                found.setdefault(one.id, one)
+        return sorted(found.values(), key=lambda one: -one.updated)[:limit]
 
     async def tree(self, owner: str | None) -> list[Branch]:
         """The owner's conversations, each with its forks."""
-        return [
-            branch for store in self._stores for branch in await Timeline(store).tree(owner=owner)
-        ]
+        found: dict[str, Branch] = {}
+        for store in self._stores:
+            for branch in await Timeline(store).tree(owner=owner):
+                found.setdefault(branch.conversation.id, branch)
+        return [*found.values()]
 
     async def check(self, id: str, owner: str | None) -> None:
         """Refuses a conversation that belongs to somebody else; a new one is nobody's yet.
@@ -106,11 +107,12 @@ class Conversations:
         """The stored messages of a turn."""
         if job.conversation is None:
             return ()
-        found: list[Message] = []
         for store in self._stores:
             entries = await store.tail(job.conversation, owner=job.owner, limit=_TURN)
-            found += [e.message for e in entries if e.turn == turn and e.state != "superseded"]
-        return found
+            found = [e.message for e in entries if e.turn == turn and e.state != "superseded"]
+            if found:
+                return found
+        return ()
 
     async def _home(self, id: str, owner: str | None) -> Store:
         """The store that holds the conversation."""

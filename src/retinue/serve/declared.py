@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from retinue.advisors import Memory, standard
 from retinue.agent import Agent
@@ -14,6 +14,7 @@ from retinue.serve.dispatch import CAPACITY, InProcess
 from retinue.serve.gateway import Gateway
 from retinue.serve.keeping import Keeping
 from retinue.stores import Store
+from retinue.tools.shapes import listed
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -53,13 +54,35 @@ class Served:
         return f"Served({self.name!r})"
 
 
+@overload
+def agent(build: Callable[[], Agent], /) -> Served: ...
+
+
+@overload
 def agent(
     *,
     name: str | None = None,
     store: Store | None = None,
+    interceptors: Iterable[object] | None = None,
     prices: bool = False,
-    stages: Iterable[object] = (),
-) -> Callable[[Callable[[], Agent]], Served]:
+    think: Literal["shown", "hidden", "summary"] = "shown",
+    forward: Any = None,
+    extra: Iterable[object] = (),
+) -> Callable[[Callable[[], Agent]], Served]: ...
+
+
+def agent(
+    build: Callable[[], Agent] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    store: Store | None = None,
+    interceptors: Iterable[object] | None = None,
+    prices: bool = False,
+    think: Literal["shown", "hidden", "summary"] = "shown",
+    forward: Any = None,
+    extra: Iterable[object] = (),
+) -> Served | Callable[[Callable[[], Agent]], Served]:
     """Declares a served agent: decorates a function that builds one, and gives it the standard
     pipeline, memory (200) → interceptors (300) → usage (350) → thinking (400) → forwarding (500).
 
@@ -67,20 +90,29 @@ def agent(
         def support() -> Agent:
             return Agent("openai:gpt-5-mini", tools=[search])
 
-    Its own advisors are put among these by their order, as `assemble` does.
+    Its own advisors are put among these by their order, as `assemble` does. Without options the
+    parentheses may be left out.
 
     Args:
+        build: the function.
         name: what it is served as; the function's name by default.
         store: where its conversations are kept; in the process by default. An agent with a memory
             of its own keeps that.
-        prices: whether usage is priced, which needs the extra `prices`.
-        stages: further advisors of the pipeline, such as interceptors; each stands where its
-            `order` puts it.
+        interceptors, prices, think, forward, extra: the other stages, and further advisors, as for
+            `retinue.advisors.standard`.
 
     Raises:
-        ConfigError: what is decorated is no plain function.
+        ConfigError: what is decorated is no plain function, or a stage cannot be as it is given.
+        MissingExtraError: prices are asked for, and genai-prices is not installed.
     """
-    pipeline = standard(store=True if store is None else store, prices=prices, extra=stages)
+    pipeline = standard(
+        store=True if store is None else store,
+        interceptors=interceptors,
+        prices=prices,
+        think=think,
+        forward=forward,
+        extra=extra,
+    )
 
     def declare(build: Callable[[], Agent]) -> Served:
         if not callable(build) or inspect.iscoroutinefunction(build):
@@ -89,7 +121,7 @@ def agent(
             )
         return Served(build, name or getattr(build, "__name__", "agent"), pipeline)
 
-    return declare
+    return declare if build is None else declare(build)
 
 
 Servable = Agent | Served
@@ -149,7 +181,9 @@ def app_of(
         raise MissingExtraError(
             f"Serving over HTTP needs {error.name}; install it with: pip install 'retinue[serve]'"
         ) from error
-    return http_app(gateway, origins=origins, hosts=hosts, console=console)
+    return http_app(
+        gateway, origins=listed("origins", origins), hosts=listed("hosts", hosts), console=console
+    )
 
 
 def gateway_of(
@@ -175,6 +209,8 @@ def named(agents: Servable | Mapping[str, Servable]) -> dict[str, Agent]:
     Raises:
         ConfigError: something is no agent.
     """
+    if isinstance(agents, list | tuple | set):
+        raise ConfigError("Several agents are given by their names: {name: agent, ...}.")
     if isinstance(agents, Mapping):
         return {name: _built(one) for name, one in agents.items()}
     built = _built(agents)

@@ -5,6 +5,7 @@ clients that come back, or of whom a conversation belongs to beyond what the job
 """
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from typing import Final, Protocol
@@ -19,6 +20,7 @@ from retinue.serve.cards import (
     AgentCard,
     card_of,
     check_agents,
+    keeping,
     served,
     stores_of,
     unknown_agent,
@@ -27,6 +29,7 @@ from retinue.serve.clienttools import check_tools, context_of
 from retinue.serve.faults import Refused, fault_of, record
 from retinue.serve.jobs import Job
 from retinue.stores import Store
+from retinue.stores.rules import check_store
 
 CAPACITY: Final = 1_000
 """Turns that one process runs at once, unless it is told otherwise."""
@@ -135,10 +138,13 @@ class InProcess:
     ) -> None:
         named = {agents.name: agents} if isinstance(agents, Agent) else dict(agents)
         check_agents(named)
+        if store is not None:
+            check_store("serve", store)
         if isinstance(capacity, bool) or not isinstance(capacity, int) or capacity < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"InProcess(capacity={capacity!r}): give a whole number above 0.")
-        self._agents = {name: served(agent, store) for name, agent in named.items()}
-        self._cards = {name: card_of(name, agent, store) for name, agent in named.items()}
+        kept = {name: keeping(agent, store) for name, agent in named.items()}
+        self._cards = {name: card_of(name, agent) for name, agent in kept.items()}
+        self._agents = {name: served(agent) for name, agent in kept.items()}
         self._capacity = capacity
         self._close_agents = close_agents
         self._running: dict[str, _Run | None] = {}  # None while it is being started
@@ -201,7 +207,11 @@ class InProcess:
     async def close(self) -> None:
         """See `Dispatcher.close`."""
         self._draining = True
+        runs = [*self._running.values()]
         self._cancel_all()
+        for run in runs:
+            if run is not None:
+                await run.stopped()  # before its store is closed
         if self._close_agents:
             for agent in self._agents.values():
                 await agent.close()
@@ -254,6 +264,12 @@ class _Run:
         self._turn.cancel(reason)
         if not self._read:
             self._ended()
+
+    async def stopped(self) -> None:
+        """The turn has stopped, if it was begun; its reader may have events left to read."""
+        if self._read:
+            with contextlib.suppress(Exception):  # the reader is told of it
+                await self._turn.result()
 
 
 async def turn_of(agent: Agent, job: Job) -> Turn:

@@ -1,14 +1,15 @@
 """What a client is told when something goes wrong: a code from a fixed set, and one sentence.
 
 Errors of the library that speak of what the client asked for are told as they are. Errors of the
-program behind the server (its tools, its store, its set-up) are told by their code alone, since
-their words may name hosts, files or keys; they stand in the log of the server.
+program behind the server (its tools, its store, its set-up, its way to the model) are told by their
+kind alone, since their words may name hosts, files or keys; they stand in the log of the server.
 """
 
 import logging
+import traceback
+from collections.abc import Iterator
 from typing import Final, Literal, get_args
 
-import msgspec
 from msgspec import Struct
 
 from retinue.errors import (
@@ -18,6 +19,8 @@ from retinue.errors import (
     MissingExtraError,
     MissingKeyError,
     ModelError,
+    ModelTimeout,
+    ModelUnreachable,
     OutputError,
     PauseNotFound,
     RetinueError,
@@ -74,41 +77,32 @@ class Refused(RetinueError):
         self.retry_after = retry_after
 
 
-_TOLD: Final[tuple[tuple[type[Exception], Code], ...]] = (
-    (ConversationNotFound, "not_found"),
-    (TurnNotFound, "not_found"),
-    (PauseNotFound, "conflict"),
-    (ConversationBusy, "conflict"),
-    (SnapshotError, "conflict"),
-    (ConfigError, "invalid"),
-    (OutputError, "model_failed"),
-    (ModelError, "model_failed"),
-)
-"""Errors whose words are for the client, the first that fits."""
-
-_HIDDEN: Final[tuple[tuple[type[Exception], Code, str], ...]] = (
+_KINDS: Final[tuple[tuple[type[Exception], Code, str | None], ...]] = (
     (MissingExtraError, "internal", "The server lacks a package that this needs."),
     (MissingKeyError, "internal", "The server lacks a key that this needs."),
+    (ConfigError, "invalid", None),
+    (ConversationNotFound, "not_found", None),
+    (TurnNotFound, "not_found", None),
+    (PauseNotFound, "conflict", None),
+    (ConversationBusy, "conflict", None),
+    (SnapshotError, "conflict", None),
     (StoreError, "unavailable", "The store of the conversations failed; try again later."),
-    (Exception, "internal", "The server failed; its log says why."),
+    (ModelUnreachable, "model_failed", "The model cannot be reached; try again later."),
+    (ModelTimeout, "model_failed", "The model did not answer in time; try again later."),
+    (ModelError, "model_failed", None),
+    (OutputError, "model_failed", None),
 )
-"""Errors whose words stay in the log, the first that fits."""
+"""What a client is told of an error, by the first that fits. None: the words of the error."""
 
 
 def fault_of(error: BaseException) -> Fault:
     """What a client is told of an error."""
     if isinstance(error, Refused):
         return Fault(error.code, str(error), error.retry_after)
-    if isinstance(error, msgspec.DecodeError | RecursionError):
-        return Fault("invalid", f"The body cannot be read: {mask(str(error))}.")
-    hidden = isinstance(error, MissingExtraError | MissingKeyError)
-    for kind, code in () if hidden else _TOLD:
-        if isinstance(error, kind):
-            return Fault(code, mask(str(error)), getattr(error, "retry_after", None))
-    for kind, code, words in _HIDDEN:
-        if isinstance(error, kind):
-            return Fault(code, words)
-    return Fault("internal", "The server failed; its log says why.")
+    code, words = _judged(error)
+    if words is None:
+        return Fault(code, mask(str(error)), getattr(error, "retry_after", None))
+    return Fault(code, words)
 
 
 def record(error: BaseException, doing: str) -> None:
@@ -118,11 +112,28 @@ def record(error: BaseException, doing: str) -> None:
         error: what happened.
         doing: what was being done, such as "turn 1f".
     """
-    if fault_of(error).code in ("internal", "unavailable") and not isinstance(error, Refused):
+    if not isinstance(error, Refused) and _judged(error)[1] is not None:
         said = mask(f"{type(error).__name__}: {error}")
         log.error("%s failed: %s", doing, said, exc_info=_frames(error))
 
 
+def _judged(error: BaseException) -> tuple[Code, str | None]:
+    if isinstance(error, ModelError) and error.failure == "environment":
+        return "internal", "The provider of the model does not let the server in."
+    for kind, code, words in _KINDS:
+        if isinstance(error, kind):
+            return code, words
+    return "internal", "The server failed; its log says why."
+
+
 def _frames(error: BaseException) -> BaseException | None:
-    """The error for its traceback, unless its words hold what looks like a key."""
-    return error if mask(str(error)) == str(error) else None
+    """The error for its traceback, unless its words or its causes' hold what looks like a key."""
+    words = "\n".join(_words(traceback.TracebackException.from_exception(error)))
+    return error if mask(words) == words else None
+
+
+def _words(told: traceback.TracebackException) -> Iterator[str]:
+    yield from told.format_exception_only()
+    for inner in (told.__cause__, told.__context__, *(told.exceptions or ())):
+        if inner is not None:
+            yield from _words(inner)

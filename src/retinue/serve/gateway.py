@@ -3,20 +3,21 @@
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from msgspec import structs
 
 from retinue.chains.events import Event
 from retinue.errors import ConfigError
-from retinue.messages import File, Image, Message
+from retinue.messages import File, Image, Part, ToolResult
 from retinue.serve.access import Access, Anyone, Caller, Scope
 from retinue.serve.bounds import Bounds, Rates
 from retinue.serve.cards import AgentCard, unknown_agent
 from retinue.serve.clienttools import RESERVED
 from retinue.serve.conversations import Conversations
 from retinue.serve.dispatch import Dispatcher, Load
-from retinue.serve.faults import Refused
+from retinue.serve.faults import Refused, record
 from retinue.serve.jobs import Job
 from retinue.serve.keeping import Keeping, Kept, Reader, Watch
 from retinue.serve.turns import Turns
@@ -35,6 +36,9 @@ class Gateway:
         stores: where the conversations are that agents keep.
         bounds: what requests and turns may take up.
         keeping: how much is kept of turns.
+
+    Raises:
+        ConfigError: one of them is something else.
     """
 
     def __init__(
@@ -46,6 +50,7 @@ class Gateway:
         bounds: Bounds | None = None,
         keeping: Keeping | None = None,
     ) -> None:
+        _check_kinds(access, bounds, keeping)
         self.bounds = bounds or Bounds()
         self.conversations = Conversations(stores)
         self._dispatcher = dispatcher
@@ -65,7 +70,7 @@ class Gateway:
         return not self._draining and self._dispatcher.load().capacity != 0
 
     def watch(self, watch: Watch) -> None:
-        """Lets somebody hear every event of every turn from now on."""
+        """Lets somebody hear every event of every turn from now on; what it raises is logged."""
         self._watches.append(watch)
 
     def admit(self, credential: str | None, scope: Scope) -> Caller:
@@ -78,10 +83,19 @@ class Gateway:
         Raises:
             Refused: `unauthenticated`, `forbidden` or `too_many`.
         """
-        caller = self._access.caller(credential)
-        caller.check(scope)
+        caller = self.known(credential, scope)
         if self._rates is not None:
             self._rates.take(caller.owner)
+        return caller
+
+    def known(self, credential: str | None, scope: Scope) -> Caller:
+        """Who comes, as `admit` tells it, where no request is counted: a worker makes none.
+
+        Raises:
+            Refused: `unauthenticated` or `forbidden`.
+        """
+        caller = self._access.caller(credential)
+        caller.check(scope)
         return caller
 
     def agents(self) -> Mapping[str, AgentCard]:
@@ -114,39 +128,28 @@ class Gateway:
     async def start(self, caller: Caller, job: Job) -> Reader:
         """Runs a job for a caller, in the bounds of the gateway.
 
-        The job's owner is the caller's, whatever it says.
+        The job's owner is the caller's, whatever it says. A request that was made before is
+        joined, also where no new turn would be taken.
 
         Raises:
             Refused: it is not taken.
             RetinueError: what it asks for cannot be, or is not there.
         """
-        if self._draining:
-            raise Refused("unavailable", "The server is shutting down; ask another one.")
         check_job(job)
-        card = self.agent(job.agent)
-        if job.conversation is not None:
-            if not card.keeps:
-                raise ConfigError(
-                    f"The agent {job.agent!r} keeps no conversations; leave `conversation` out."
-                )
-            await self.conversations.check(job.conversation, caller.owner)
-        limit = self.bounds.turns
-        if limit is not None and self._turns.running(caller.owner) >= limit:
-            raise Refused(
-                "too_many",
-                f"{limit} turns of yours are running, and no more may; wait for one to end.",
-                retry_after=1.0,
-            )
         seconds = self.bounds.seconds(job.seconds)
-        return await self._turns.start(structs.replace(job, owner=caller.owner, seconds=seconds))
+        job = structs.replace(job, owner=caller.owner, seconds=seconds)
+        try:
+            return await self._turns.start(job, partial(self._check, job))
+        except RecursionError as error:
+            raise Refused("invalid", "What is asked is nested too deeply.") from error
 
-    def find(self, caller: Caller, turn: str) -> Kept:
-        """A running or lately ended turn of the caller's.
+    def find(self, caller: Caller, turn: str, stream: str = "") -> Kept:
+        """A running or lately ended turn of the caller's. See `Turns.find`.
 
         Raises:
             Refused: there is none (`not_found`).
         """
-        return self._turns.find(turn, caller.owner)
+        return self._turns.find(turn, caller.owner, stream)
 
     def running(self, caller: Caller, conversation: str) -> str | None:
         """The turn of the caller's that is going on in a conversation, or None."""
@@ -168,9 +171,39 @@ class Gateway:
         await self._turns.close()
         await self._dispatcher.close()
 
+    async def _check(self, job: Job) -> None:
+        if self._draining:
+            raise Refused("unavailable", "The server is shutting down; ask another one.")
+        card = self.agent(job.agent)
+        if job.conversation is not None:
+            if not card.keeps:
+                raise ConfigError(
+                    f"The agent {job.agent!r} keeps no conversations; leave `conversation` out."
+                )
+            await self.conversations.check(job.conversation, job.owner)
+        # Last, for nothing may be awaited between this and the count of the new turn.
+        limit = self.bounds.turns
+        if limit is not None and self._turns.running(job.owner) >= limit:
+            raise Refused(
+                "too_many",
+                f"{limit} turns of yours are running, and no more may; wait for one to end.",
+                retry_after=1.0,
+            )
+
     def _told(self, turn: Kept, event: Event) -> None:
         for watch in self._watches:
-            watch(turn, event)
+            try:
+                watch(turn, event)
+            except Exception as error:  # the turn is not to end for one who listens
+                record(error, f"A watch of turn {turn.turn}")
+
+
+def _check_kinds(access: object, bounds: object, keeping: object) -> None:
+    if access is not None and not callable(getattr(access, "caller", None)):
+        raise ConfigError(f"access={access!r} lets nobody in; give ApiKeys, Tokens or AnyOf.")
+    for name, given, kind in (("bounds", bounds, Bounds), ("keeping", keeping, Keeping)):
+        if given is not None and not isinstance(given, kind):
+            raise ConfigError(f"{name}={given!r} cannot be used; give {kind.__name__}(...).")
 
 
 def check_job(job: Job) -> None:
@@ -189,7 +222,7 @@ def check_job(job: Job) -> None:
         if name.startswith(RESERVED):
             raise ConfigError(f"The context cannot hold {name!r}; such names are the server's.")
     for message in job.messages:
-        _check_places(message)
+        _check_places(message.parts)
 
 
 def check_conversation(id: str) -> None:
@@ -204,9 +237,11 @@ def check_conversation(id: str) -> None:
         )
 
 
-def _check_places(message: Message) -> None:
-    for part in message.parts:
-        if isinstance(part, Image | File) and part.url is not None:
+def _check_places(parts: Sequence[Part]) -> None:
+    for part in parts:
+        if isinstance(part, ToolResult):
+            _check_places(part.parts)
+        elif isinstance(part, Image | File) and part.url is not None:
             # Anything else is a file of the server's, or one that its account has uploaded.
             if not part.url.startswith(("https://", "data:")):
                 raise ConfigError("A `url` begins with https:// or data: .")

@@ -28,12 +28,19 @@ class Answered(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
         args: with `approve`, the arguments that the call runs on in place of the model's.
         reason: with `reject`, what the model is told.
         value: with `reply`, the result of the call: a text as it is, all else as JSON.
+
+    Raises ValueError where one of the last three stands with another kind.
     """
 
     kind: Literal["approve", "reject", "reply", "retry", "proceed"]
     args: dict[str, Any] | None = None
     reason: str = ""
     value: Any = None
+
+    def __post_init__(self) -> None:
+        for name, kind in _TAKEN_WITH.items():
+            if self.kind != kind and getattr(self, name) not in (None, ""):
+                raise ValueError(f"`{name}` goes with the kind {kind!r}, not with {self.kind!r}")
 
     @property
     def answer(self) -> Answer:
@@ -49,6 +56,9 @@ class Answered(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
                 return Retry()
             case "proceed":
                 return Proceed()
+
+
+_TAKEN_WITH: Final = {"args": "approve", "reason": "reject", "value": "reply"}
 
 
 class ClientTool(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

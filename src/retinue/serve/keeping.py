@@ -12,18 +12,19 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct, structs
 
-from retinue.chains.events import Event, TurnEnded
+from retinue.chains.events import Event, TextChunk, ThinkingChunk, ToolArguments, TurnEnded
 from retinue.errors import ConfigError, InternalError
 from retinue.messages import Message
 from retinue.serve.dispatch import Running
 from retinue.serve.faults import fault_of, record
 from retinue.serve.jobs import Job
 from retinue.serve.picture import Picture
-from retinue.serve.wire import Place, Resync, Sent, numbered
+from retinue.serve.wire import Place, Resync, Sent, encode, numbered
 from retinue.tools import PendingCall
 
 BATCH: Final = 64
@@ -70,7 +71,6 @@ class Kept:
         stream: the name of this run of it; a turn that goes on after a pause has another.
         end: how it ended, or None while it runs.
         begun, ended: when, by the monotonic clock, in seconds.
-        weight: about how many bytes are kept.
     """
 
     def __init__(self, job: Job, running: Running, keeping: Keeping, log: Log) -> None:
@@ -80,14 +80,16 @@ class Kept:
         self.end: TurnEnded | None = None
         self.begun = time.monotonic()
         self.ended = 0.0
-        self.weight = 0
-        self._running = running
+        self._running: Running | None = running
         self._keeping = keeping
         self._log = log
         self._buffer: deque[Event] = deque()
+        self._weights: deque[int] = deque()  # of the events in the buffer
+        self._weight = 0  # of all of them
         self._picture = Picture()
         self._readers: set[Reader] = set()
-        self._waiting: list[asyncio.Future[None]] = []
+        self._news = asyncio.Event()  # readers wait for it, and
+        self._room = asyncio.Event()  # the pump for this; neither stays set: see `_pulse`
         self._leaving: asyncio.TimerHandle | None = None
         self._hurried = False
 
@@ -97,62 +99,80 @@ class Kept:
         return self._buffer[-1].seq if self._buffer else 0
 
     @property
+    def weight(self) -> int:
+        """About how many bytes are kept."""
+        return self._weight + self._picture.weight
+
+    @property
     def pending(self) -> tuple[PendingCall, ...]:
         """What the turn waits for, where it has paused."""
         return self._picture.pending
 
+    def behind(self, place: Place) -> int:
+        """The number behind which a reader at this place goes on. A number of another run of the
+        turn, before a pause or a restart, says nothing of this one."""
+        return place.seq if place.stream in ("", self.stream) else 0
+
     def reader(self, after: int = 0) -> "Reader":
-        """A reader who has seen the events up to a number; it counts from now on."""
+        """A reader who has seen the events up to a number; it counts from now on.
+
+        A number that no event of this turn has yet is one of another stream, and says nothing.
+        """
         if self._leaving is not None:
             self._leaving.cancel()
             self._leaving = None
-        reader = Reader(self, max(0, after))
+        reader = Reader(self, after if 0 < after <= self.last else 0)
         self._readers.add(reader)
         return reader
 
     def cancel(self, reason: str) -> None:
         """Asks the turn to end."""
-        if self.end is None:
+        if self.end is None and self._running is not None:
             self._running.cancel(reason)
 
-    async def pump(self, watch: Watch) -> None:
+    async def pump(self, running: Running, watch: Watch) -> None:
         """Takes the events until the turn has ended; then there is an end, whatever happened."""
         error: Exception = InternalError("The turn ended without saying how.")
+        late = None  # no reader holds a turn, and its place, for longer than it may take
+        if self.job.seconds is not None:
+            late = asyncio.get_running_loop().call_later(self.job.seconds, self.hurry)
         try:
-            async for event in self._running:
+            async for event in running:
                 self._put(event, watch)
                 if self.end is None:
                     await self._make_room()
         except Exception as raised:
             error = raised
+        finally:
+            if late is not None:
+                late.cancel()
         if self.end is None:
             record(error, f"Turn {self.turn}")
             self._put(self._lost(error), watch)
+        self._running = None  # it holds all messages of the turn
+        self.hurry()
 
     async def next(self, after: int) -> list[Sent]:
         """The events behind a number, when there are any; none when the turn has ended there."""
         while after >= self.last:
             if self.end is not None:
                 return []
-            await self._change()
+            await self._news.wait()
         if after + 1 < self._buffer[0].seq:
             return [await self._resync()]
         first = after + 1 - self._buffer[0].seq
-        if first == 0 and len(self._buffer) <= BATCH:
-            return list(self._buffer)
-        return [self._buffer[at] for at in range(first, min(first + BATCH, len(self._buffer)))]
+        return list(islice(self._buffer, first, first + BATCH))
 
-    def wake(self) -> None:
-        """Something has changed: those who wait look again."""
-        waiting, self._waiting = self._waiting, []
-        for future in waiting:
-            if not future.done():
-                future.set_result(None)
+    def make_way(self) -> None:
+        """A reader has moved on: there may be room for more events."""
+        _pulse(self._room)
 
     def leave(self, reader: "Reader") -> None:
         """A reader has gone; the last one ends an attended turn."""
-        self._readers.discard(reader)
-        self.wake()
+        if reader not in self._readers:
+            return
+        self._readers.remove(reader)
+        self.make_way()
         if self._readers or self.job.detached or self.end is not None:
             return
         if self._keeping.linger:
@@ -166,40 +186,37 @@ class Kept:
         self._hurried = True
         if self._leaving is not None:
             self._leaving.cancel()
-        self.wake()
+        self.make_way()
 
     def _put(self, event: Event, watch: Watch) -> None:
         event = numbered(event, self.last + 1)
         self._buffer.append(event)
-        self.weight += _weight(event)
+        self._weights.append(_weight(event))
+        self._weight += self._weights[-1]
         self._picture.add(event)
         if isinstance(event, TurnEnded) and not event.path:
             self.end = event
             self.ended = time.monotonic()
         watch(self, event)
-        self.wake()
+        _pulse(self._news)
 
     async def _make_room(self) -> None:
         """Lets the oldest events go; in an attended turn, not before its readers have had them."""
         while self._over():
             if self._is_awaited(self._buffer[0].seq):
-                await self._change()
+                await self._room.wait()
                 continue
-            self.weight -= _weight(self._buffer.popleft())
+            self._buffer.popleft()
+            self._weight -= self._weights.popleft()
 
     def _over(self) -> bool:
         size = len(self._buffer)
-        return size > self._keeping.events or (size > 1 and self.weight > self._keeping.bytes)
+        return size > self._keeping.events or (size > 1 and self._weight > self._keeping.bytes)
 
     def _is_awaited(self, seq: int) -> bool:
         if self.job.detached or self._hurried:
             return False
         return any(reader.after < seq for reader in self._readers)
-
-    async def _change(self) -> None:
-        future = asyncio.get_running_loop().create_future()
-        self._waiting.append(future)
-        await future
 
     async def _resync(self) -> Resync:
         while True:
@@ -245,7 +262,7 @@ class Reader:
         batch = await self.turn.next(self.after)
         if batch:
             self.after = batch[-1].seq
-            self.turn.wake()
+            self.turn.make_way()
         return batch
 
     async def events(self) -> AsyncGenerator[Sent]:
@@ -276,7 +293,22 @@ class Reader:
 _LEFT: Final = "The reader left."
 
 
+def _pulse(bell: asyncio.Event) -> None:
+    """Wakes those who wait now."""
+    bell.set()
+    bell.clear()
+
+
 def _weight(event: Event) -> int:
     """About how many bytes an event holds."""
-    fragment = getattr(event, "fragment", "")
-    return 200 + len(getattr(event, "text", fragment))
+    match event:
+        case TextChunk() | ThinkingChunk():
+            held = len(event.text)
+        case ToolArguments():
+            held = len(event.fragment)
+        case _:
+            held = len(encode(event))
+    return _OVERHEAD + held
+
+
+_OVERHEAD: Final = 200

@@ -6,7 +6,7 @@ The names begin with `retinue_`; their labels are agents and fixed words, never 
 import time
 from typing import Any, Final
 
-from retinue.chains.events import Event, TextChunk, TurnEnded
+from retinue.chains.events import Event, TextChunk, TurnEnded, UsageReported
 from retinue.errors import MissingExtraError
 from retinue.serve.gateway import Gateway
 from retinue.serve.keeping import Kept
@@ -60,13 +60,17 @@ class Metrics:
 
     def _hear(self, turn: Kept, event: Event) -> None:
         agent, now = turn.job.agent, time.monotonic()
-        if isinstance(event, TextChunk):
+        if isinstance(event, UsageReported):
+            # Call by call: the sum at the end of a resumed turn has that before the pause in it.
+            self._tokens.labels(agent, "input").inc(event.usage.input or 0)
+            self._tokens.labels(agent, "output").inc(event.usage.output or 0)
+        elif event.path:
+            return  # what a sub-agent says is not yet the answer
+        elif isinstance(event, TextChunk):
             if turn.stream not in self._spoken:
                 self._spoken.add(turn.stream)
                 self._first.labels(agent).observe(now - turn.begun)
-        elif isinstance(event, TurnEnded) and not event.path:
+        elif isinstance(event, TurnEnded):
             self._spoken.discard(turn.stream)
             self._turns.labels(agent, event.status).inc()
             self._lasted.labels(agent).observe(now - turn.begun)
-            self._tokens.labels(agent, "input").inc(event.usage.input or 0)
-            self._tokens.labels(agent, "output").inc(event.usage.output or 0)

@@ -24,8 +24,8 @@ class Picture:
     """
 
     __slots__ = (
-        "_attempt", "_calls", "_indices", "_round", "_text", "_thinking", "pending", "rounds",
-        "seq",
+        "_attempt", "_calls", "_indices", "_round", "_text", "_thinking", "_written", "pending",
+        "rounds", "seq",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -34,6 +34,13 @@ class Picture:
         self._round = self._attempt = 0
         self.pending: tuple[PendingCall, ...] = ()
         self._begin()
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes of text it holds."""
+        pieces = (self._text, self._thinking, *self._written.values())
+        results = (call.text for call in self._calls.values())
+        return sum(len(piece) for some in (*pieces, results) for piece in some)
 
     def add(self, event: Event) -> None:
         """Takes the next event."""
@@ -81,7 +88,7 @@ class Picture:
             messages=tuple(log[: self._first_of_round(log)]),
             text="".join(self._text),
             thinking="".join(self._thinking),
-            calls=tuple(self._calls.values()),
+            calls=tuple(map(self._whole, self._calls.values())),
             pending=self.pending,
         )
 
@@ -100,15 +107,18 @@ class Picture:
         self._text: list[str] = []
         self._thinking: list[str] = []
         self._calls: dict[str, ShownCall] = {}
+        self._written: dict[str, list[str]] = {}  # the arguments of the calls, in fragments
         self._indices: dict[int, str] = {}
 
     def _write(self, event: events.ToolArguments) -> None:
-        name = event.call_id or self._indices.get(event.index, "")
-        self._indices[event.index] = name
-        before = self._calls.get(name)
-        written = (before.arguments if before else "") + event.fragment
-        self._calls[name] = ShownCall(name, event.name or (before.name if before else ""), written)
+        call_id = event.call_id or self._indices.get(event.index, "")
+        self._indices[event.index] = call_id
+        self._written.setdefault(call_id, []).append(event.fragment)
+        self._change(call_id, event.name)
+
+    def _whole(self, call: ShownCall) -> ShownCall:
+        return structs.replace(call, arguments="".join(self._written.get(call.call_id, ())))
 
     def _change(self, call_id: str, name: str, **changes: object) -> None:
-        before = self._calls.get(call_id, ShownCall(call_id, name))
-        self._calls[call_id] = structs.replace(before, **changes)
+        known = self._calls.get(call_id) or ShownCall(call_id, name)
+        self._calls[call_id] = structs.replace(known, **changes) if changes else known

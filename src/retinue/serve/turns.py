@@ -4,18 +4,22 @@ One turn, its buffer and its readers are in `keeping`. Nothing here knows HTTP o
 """
 
 import asyncio
+import hashlib
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import structs
 
 from retinue.chains.events import Event
 from retinue.messages import Message
-from retinue.serve.dispatch import Dispatcher
+from retinue.serve.dispatch import Dispatcher, Running
 from retinue.serve.faults import Refused
-from retinue.serve.jobs import Job
+from retinue.serve.jobs import Choices, Job
 from retinue.serve.keeping import Keeping, Kept, Log, Reader, Watch
+
+Check = Callable[[], Awaitable[None]]
+"""Raises what speaks against a turn that is about to begin."""
 
 
 class Turns:
@@ -40,26 +44,31 @@ class Turns:
         self._keeping = keeping or Keeping()
         self._log: Log = log or _no_log
         self._watch: Watch = watch or _unheard
-        self._turns: dict[str, Kept] = {}
+        self._turns: dict[str, Kept] = {}  # by turn, the latest run of each
+        self._runs: dict[str, Kept] = {}  # by stream: forks of a pause go on under one turn's id
         self._requests: dict[tuple[str | None, str], tuple[bytes, asyncio.Future[Kept]]] = {}
         self._ended: OrderedDict[str, Kept] = OrderedDict()  # by stream, the oldest first
         self._weight = 0
         self._running: Counter[str | None] = Counter()
         self._pumps: set[asyncio.Task[None]] = set()
 
-    async def start(self, job: Job) -> Reader:
+    async def start(self, job: Job, check: Check | None = None) -> Reader:
         """Starts a job; or, where its request was made before, joins what that started.
+
+        Args:
+            job: what is asked.
+            check: asked before a turn begins, and not of one that is joined.
 
         Returns:
             a reader from the first event on.
 
         Raises:
             Refused: the same request id came with another request (`conflict`).
-            RetinueError: what the dispatcher refuses.
+            RetinueError: what the check or the dispatcher refuses.
         """
         self._sweep()
         if job.request is None:
-            return (await self._begin(job)).reader()
+            return (await self._begin(job, check)).reader()
         key, print = (job.owner, job.request), _fingerprint(job)
         known = self._requests.get(key)
         if known is not None:
@@ -73,7 +82,7 @@ class Turns:
         future = asyncio.get_running_loop().create_future()
         self._requests[key] = (print, future)
         try:
-            kept = await self._begin(job)
+            kept = await self._begin(job, check)
         except BaseException as error:
             self._requests.pop(key, None)
             future.set_exception(error if isinstance(error, Exception) else _gone())
@@ -82,14 +91,17 @@ class Turns:
         future.set_result(kept)
         return kept.reader()
 
-    def find(self, turn: str, owner: str | None) -> Kept:
-        """The turn of this id.
+    def find(self, turn: str, owner: str | None, stream: str = "") -> Kept:
+        """The turn of this id: of its runs, before and after a pause, the one with this stream, or
+        the last one where that is not kept.
 
         Raises:
             Refused: there is none for this owner (`not_found`).
         """
         self._sweep()
-        kept = self._turns.get(turn)
+        kept = self._runs.get(stream)
+        if kept is None or kept.turn != turn:
+            kept = self._turns.get(turn)
         if kept is None or kept.job.owner != owner:
             raise Refused(
                 "not_found",
@@ -104,7 +116,7 @@ class Turns:
 
     def of(self, conversation: str, owner: str | None) -> str | None:
         """The turn that runs in a conversation of this owner's, or None."""
-        for kept in self._turns.values():
+        for kept in self._runs.values():
             job = kept.job
             if kept.end is None and job.conversation == conversation and job.owner == owner:
                 return kept.turn
@@ -112,40 +124,41 @@ class Turns:
 
     def hurry(self) -> None:
         """No turn waits for its readers any longer."""
-        for kept in [*self._turns.values()]:
+        for kept in [*self._runs.values()]:
             kept.hurry()
 
     async def close(self) -> None:
         """Cancels what runs, and waits until it has ended."""
         self.hurry()
-        for kept in [*self._turns.values()]:
+        for kept in [*self._runs.values()]:
             kept.cancel("The server is shutting down.")
         if self._pumps:
             await asyncio.wait([*self._pumps])
 
-    async def _begin(self, job: Job) -> Kept:
+    async def _begin(self, job: Job, check: Check | None) -> Kept:
+        if check is not None:
+            await check()
         self._running[job.owner] += 1
         try:
             running = await self._dispatcher.start(job)
         except BaseException:
             self._less(job.owner)
             raise
-        kept = Kept(job, running, self._keeping, self._log)
-        self._turns[kept.turn] = kept
-        task = asyncio.create_task(self._run(kept), name=f"turn {kept.turn}")
+        kept = Kept(_label(job), running, self._keeping, self._log)
+        self._turns[kept.turn] = self._runs[kept.stream] = kept
+        task = asyncio.create_task(self._run(kept, running), name=f"turn {kept.turn}")
         self._pumps.add(task)
         task.add_done_callback(self._pumps.discard)
         return kept
 
-    async def _run(self, kept: Kept) -> None:
+    async def _run(self, kept: Kept, running: Running) -> None:
         try:
-            await kept.pump(self._watch)
+            await kept.pump(running, self._watch)
         finally:
-            kept.hurry()
             self._less(kept.job.owner)
-        self._ended[kept.stream] = kept
-        self._weight += kept.weight
-        self._sweep()
+            self._ended[kept.stream] = kept
+            self._weight += kept.weight
+            self._sweep()
 
     def _less(self, owner: str | None) -> None:
         self._running[owner] -= 1
@@ -163,7 +176,7 @@ class Turns:
                 and now - kept.ended <= limits.seconds
             ):
                 return
-            del self._ended[stream]
+            del self._ended[stream], self._runs[stream]
             self._weight -= kept.weight
             if self._turns.get(kept.turn) is kept:
                 del self._turns[kept.turn]
@@ -172,9 +185,16 @@ class Turns:
 
 
 def _fingerprint(job: Job) -> bytes:
-    """What is asked, without the names that each asking has."""
+    """What is asked, without what each asking has of its own: names, and the time that is left."""
     asked = tuple(message.with_(id="") for message in job.messages)
-    return structs.replace(job, id="", messages=asked).dump()
+    return hashlib.sha256(structs.replace(job, id="", messages=asked, seconds=None).dump()).digest()
+
+
+def _label(job: Job) -> Job:
+    """The job without what was asked, which may be long and is kept as long as the turn is."""
+    return structs.replace(
+        job, messages=(), answers={}, context={}, choices=Choices(), tools=(), output=None
+    )
 
 
 def _gone() -> Refused:

@@ -6,7 +6,7 @@ and nobody runs it. Two things come from a gateway and not from a turn: `Resync`
 an event as a reader hands it back (`Place`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any, Final, cast
 
 import msgspec
@@ -71,7 +71,8 @@ Sent = Event | Resync
 class Place(Struct, frozen=True):
     """Where a reader stands in a stream: the stream's id and the last number it saw.
 
-    It is the `id:` of an SSE frame, written `stream:number`.
+    It is the `id:` of an SSE frame, written `stream:number`. A number alone counts in whichever
+    stream there is.
     """
 
     stream: str
@@ -84,18 +85,19 @@ class Place(Struct, frozen=True):
     def read(cls, text: str) -> "Place | None":
         """The place that a reader hands back; None if it is none."""
         stream, _, number = text.rpartition(":")
-        if not stream or not (number.isascii() and number.isdigit()) or len(number) > 15:
+        if not (number.isascii() and number.isdigit()) or len(number) > 15:
             return None
         return cls(stream, int(number))
 
 
-def encode(event: Struct) -> bytes:
-    """An event, or another struct, as JSON text in UTF-8 without a newline. It never fails."""
+def encode(event: Struct | Mapping[str, Any]) -> bytes:
+    """An event, another struct or a mapping as JSON text in UTF-8 without a newline. It never
+    fails."""
     try:
         return _encoder.encode(event)
     except (TypeError, ValueError, RecursionError, OverflowError):
         # Half a surrogate pair, keys that are no text, a value that holds itself: seldom.
-        return _encoder.encode(_repaired(plain(event)))
+        return _encoder.encode(_repaired(plain(event) if isinstance(event, Struct) else event))
 
 
 def plain(event: Struct) -> dict[str, Any]:
@@ -126,40 +128,52 @@ def numbered(event: Event, seq: int) -> Event:
 
 
 def _shown(value: Any) -> Any:
-    dumped = getattr(value, "model_dump", None)  # pydantic
-    if callable(dumped):
-        return dumped(mode="json")
-    if isinstance(value, Mapping):
-        return dict(cast("Mapping[Any, Any]", value))
+    try:
+        dumped = getattr(value, "model_dump", None)  # pydantic
+        if callable(dumped):
+            return dumped(mode="json")
+        if isinstance(value, Mapping):
+            return dict(cast("Mapping[Any, Any]", value))
+    except Exception:  # of a foreign object; a stream must not break for it
+        return _text(value)
     return _text(value)
 
 
 def _text(value: Any) -> str:
     try:
         return str(value)
-    except Exception:  # of a foreign object; a stream must not break for it
+    except Exception:
         return f"<{type(value).__name__}>"
 
 
 _DEEPEST: Final = 64
+_LONGEST_INT: Final = 4_096  # bits; Python writes no much longer one in decimals
 
 
-def _repaired(value: Any, depth: int = 0) -> Any:
-    """The value with all that JSON cannot hold as text."""
+def _repaired(value: Any, above: tuple[int, ...] = ()) -> Any:
+    """The value with all that JSON cannot hold as text.
+
+    Args:
+        value: what is to be written.
+        above: the identities of what it stands in.
+    """
     if isinstance(value, str):
         return clean(value)
+    if isinstance(value, int) and value.bit_length() > _LONGEST_INT:
+        return hex(value)
     if value is None or isinstance(value, int | float):
         return value
-    if depth > _DEEPEST:
+    if len(above) > _DEEPEST or id(value) in above:
         return "…"
-    if isinstance(value, Mapping):
-        items = cast("Mapping[Any, Any]", value).items()
-        return {clean(_text(key)): _repaired(item, depth + 1) for key, item in items}
-    if isinstance(value, Sequence | set | frozenset) and not isinstance(value, bytes | bytearray):
-        return [_repaired(item, depth + 1) for item in cast("Sequence[Any]", value)]
+    above = (*above, id(value))
     try:
-        return _repaired(msgspec.to_builtins(value, enc_hook=_shown), depth + 1)
-    except (TypeError, ValueError, RecursionError, OverflowError):
+        if isinstance(value, Mapping):
+            items = cast("Mapping[Any, Any]", value).items()
+            return {clean(_text(key)): _repaired(item, above) for key, item in items}
+        if isinstance(value, list | tuple | set | frozenset):
+            return [_repaired(item, above) for item in cast("Collection[Any]", value)]
+        return _repaired(msgspec.to_builtins(value, enc_hook=_shown), above)
+    except Exception:
         return clean(_text(value))
 
 
