@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -25,6 +26,19 @@ class Quick(Server):
         while not self.should_exit:  # noqa: ASYNC110 - uvicorn sets an attribute, not an event
             await asyncio.sleep(0.005)
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Ends as soon as nothing is left; what is still there after a while, uvicorn ends."""
+        for server in self.servers:
+            server.close()
+        for connection in [*self.server_state.connections]:
+            connection.shutdown()
+        for _ in range(20):
+            if not (self.server_state.connections or self.server_state.tasks):
+                await self.lifespan.shutdown()
+                return
+            await asyncio.sleep(0.005)
+        await super().shutdown(sockets)
+
 
 class Here(msgspec.Struct):
     """A running server: its address, the gateway behind it, and a client."""
@@ -33,6 +47,11 @@ class Here(msgspec.Struct):
     gateway: Gateway
     client: aiohttp.ClientSession
     server: Server
+
+    def cut(self) -> None:
+        """Breaks all connections."""
+        for connection in [*self.server.server_state.connections]:
+            connection.transport.abort()  # pyright: ignore[reportAttributeAccessIssue]
 
     async def json(
         self, method: str, path: str, body: Any = None, *, key: str | None = None, **headers: str

@@ -9,9 +9,8 @@ from typing import Any
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 
-from tests.serve.grpc.processes import child
+from tests.serve.grpc.processes import server
 
-SERVE = ("-m", "retinue.cli", "serve", "--port", "0", "--no-memory")
 ASKED: Any = [{"role": "user", "content": "The forecast for Oslo, five days please."}]
 FORECAST: Any = {
     "type": "function",
@@ -38,10 +37,11 @@ class Wish(BaseModel):
 @asynccontextmanager
 async def embedded(folder: Path) -> AsyncIterator[AsyncOpenAI]:
     """A client of a server that runs the embedded model."""
-    async with child(folder, *SERVE, "local") as process:
-        url = (await process.until("Listening on")).split()[-1]
-        async with AsyncOpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as client:
-            yield client
+    async with (
+        server(folder, "--no-memory", "local") as (_, url),
+        AsyncOpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as client,
+    ):
+        yield client
 
 
 async def test_the_embedded_model_is_asked_in_all_ways_of_the_client(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Readers of a turn over HTTP: those who leave, come back, wait, or miss something."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import aiohttp
@@ -13,6 +14,7 @@ from retinue.chains.events import final_text
 from retinue.errors import StoreError
 from retinue.models.scripted import Say, Scripted, call
 from retinue.serve.access import Caller
+from retinue.serve.cards import AgentCard
 from retinue.serve.declared import app_of
 from retinue.serve.dispatch import InProcess
 from retinue.serve.gateway import Gateway
@@ -225,6 +227,27 @@ async def test_a_client_that_leaves_gives_up_its_place_in_the_queue(path: str, b
         await within(crowded.asked.wait())
         asking.cancel()
         await within(crowded.taken_back.wait())
+
+
+class Deserted(InProcess):
+    """A dispatcher whose agents may leave it."""
+
+    left = False
+
+    def agents(self) -> Mapping[str, AgentCard]:
+        return {} if self.left else super().agents()
+
+
+async def test_a_request_that_is_made_again_is_answered_where_its_agent_has_left() -> None:
+    deserted = Deserted(echoing())
+    gateway = Gateway(deserted)
+    async with listening(app_of(gateway), gateway) as here:
+        body = {"agent": "echo", "input": "Hi", "request_id": "r"}
+        _, first = await here.json("POST", "/v1/turns", body)
+        deserted.left = True
+        assert await here.json("POST", "/v1/turns", body) == (200, first)
+        status, got = await here.json("POST", "/v1/turns", {**body, "request_id": "s"})
+        assert (status, got["error"]["code"]) == (503, "unavailable")
 
 
 async def test_a_detached_turn_keeps_its_place_in_the_queue_without_its_client() -> None:

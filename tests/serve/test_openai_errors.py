@@ -82,6 +82,13 @@ async def test_a_turn_that_has_run_is_not_run_again_by_a_client_that_tries_again
     assert len(model.requests) == 1
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_half_a_character_of_a_model_fails_no_answer(stream: bool) -> None:
+    model = Scripted(Say(text=["half \ud800"], thinking="\ud800"))
+    async with client(Agent(model, name="helper")) as openai_client:
+        assert await all_text(openai_client, stream=stream) == "half \ufffd"
+
+
 @pytest.mark.parametrize(
     ("field", "value", "complaint"),
     [

@@ -13,11 +13,10 @@ import aiohttp
 import pytest
 
 from retinue.chains.events import TextChunk, TurnEnded
-from tests.serve.grpc.processes import START, Child, child, line_of, worker
+from tests.serve.grpc.processes import START, Child, child, line_of, server, worker
 from tests.serve.scenes import within
 from tests.serve.serving import Frames
 
-SERVE = ("-m", "retinue.cli", "serve", "--port", "0", "--no-memory")
 STREAMS = 500
 WORKERS = 5  # of 100 places each
 PIECES, SIZE = 75, 4_000
@@ -27,8 +26,8 @@ PIECES, SIZE = 75, 4_000
 async def gateway(folder: Path, *agents: str) -> AsyncIterator[tuple[Child, str]]:
     """`retinue serve` with agents of `served`, and its URL."""
     targets = [f"tests.serve.grpc.served:{agent}" for agent in agents]
-    async with child(folder, *SERVE, *targets) as process:
-        yield process, (await process.until("Listening on")).split()[-1]
+    async with server(folder, "--no-memory", *targets) as started:
+        yield started
 
 
 @asynccontextmanager
@@ -41,7 +40,8 @@ async def fleet(folder: Path, *agents: str) -> AsyncIterator[tuple[Child, str]]:
 @asynccontextmanager
 async def dispatching(folder: Path) -> AsyncIterator[tuple[Child, str, str]]:
     """A gateway for workers, its address for them, and its URL."""
-    async with child(folder, *SERVE, "--workers", "--grpc-port", "0") as process:
+    serve = ("-m", "retinue.cli", "serve", "--workers", "--port", "0", "--grpc-port", "0")
+    async with child(folder, *serve) as process:
         address = (await process.until("gRPC listens on")).split()[-1]
         yield process, address, (await process.until("Listening on")).split()[-1]
 

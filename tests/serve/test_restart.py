@@ -7,7 +7,7 @@ from typing import Any
 
 import aiohttp
 
-from tests.serve.grpc.processes import Child, child, line_of
+from tests.serve.grpc.processes import Child, line_of, server
 from tests.serve.scenes import within
 from tests.serve.serving import Frames
 
@@ -15,11 +15,11 @@ from tests.serve.serving import Frames
 @asynccontextmanager
 async def gateway(folder: Path) -> AsyncIterator[tuple[Child, aiohttp.ClientSession]]:
     """`retinue serve` as a process of its own, and a client of it."""
-    command = ("-m", "retinue.cli", "serve", "tests.serve.grpc.served:halting", "--port", "0")
-    async with child(folder, *command) as process:
-        url = (await process.until("Listening on")).split()[-1]
-        async with aiohttp.ClientSession(url) as client:
-            yield process, client
+    async with (
+        server(folder, "tests.serve.grpc.served:halting") as (process, url),
+        aiohttp.ClientSession(url) as client,
+    ):
+        yield process, client
 
 
 async def get(client: aiohttp.ClientSession, path: str, **headers: str) -> tuple[int, Any]:

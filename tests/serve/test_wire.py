@@ -109,7 +109,7 @@ def test_every_event_is_read_as_it_was_written(event: Any) -> None:
 def test_no_kind_of_event_is_left_out_above() -> None:
     met: set[type[Any]] = set()
 
-    @settings(max_examples=1_000, database=None, derandomize=True, phases=[Phase.generate])
+    @settings(max_examples=1_000, phases=[Phase.generate])
     @given(any_event)
     def meet(event: Any) -> None:
         met.add(type(event))

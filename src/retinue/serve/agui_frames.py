@@ -83,7 +83,7 @@ class Frames:
             parent = self._body.parent_run_id
             yield self._of_run("RUN_STARTED", protocolVersion=PROTOCOL, parentRunId=parent)
         if isinstance(event, Resync):
-            # A reader who was too slow for a server that shuts down.
+            # A reader whom the turn has ceased to wait for: its time is over, or the server's is.
             self._over = True
             yield _frame("RUN_ERROR", message="Text was lost; ask again.", code="unavailable")
         elif not event.path:

@@ -73,7 +73,7 @@ def unknown_agent(name: str, known: Mapping[str, Any]) -> Refused:
 
 def keeping(agent: Agent, store: Store | None) -> Agent:
     """The agent with a memory, if it has none and there is a store."""
-    if store is None or _has_memory(agent):
+    if store is None or has_memory(agent):
         return agent
     return _inside(Memory(store), agent)
 
@@ -107,7 +107,7 @@ def card_of(name: str, agent: Agent) -> AgentCard:
         ),
         takes=_plain_capabilities(agent.model),
         layers=about.layers,
-        keeps=_has_memory(agent),
+        keeps=has_memory(agent),
     )
 
 
@@ -122,5 +122,6 @@ def _inside(layer: object, agent: Agent) -> Agent:
         return agent.with_(advisors=[layer, *agent.advisors])
 
 
-def _has_memory(agent: Agent) -> bool:
+def has_memory(agent: Agent) -> bool:
+    """Whether one of its layers remembers."""
     return any("memory" in getattr(one, "traits", ()) for one in agent.advisors)

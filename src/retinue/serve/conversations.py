@@ -15,7 +15,9 @@ from retinue.messages import Message
 from retinue.serve.faults import Refused
 from retinue.serve.jobs import Job
 from retinue.stores import Branch, Entry, Point, Store, Summary, Timeline
+from retinue.stores.rules import check_store
 from retinue.tools import PendingCall
+from retinue.tools.shapes import listed
 
 PATIENCE: Final = 5.0
 """Seconds that a change waits for a turn that is writing the conversation."""
@@ -27,10 +29,15 @@ class Conversations:
     Args:
         stores: where they are; each is asked in turn. Two of them may lead to one database.
         patience: seconds that a change waits for a running turn.
+
+    Raises:
+        ConfigError: the stores are no list, or one of them is none.
     """
 
     def __init__(self, stores: Sequence[Store], *, patience: float = PATIENCE) -> None:
-        self._stores = tuple(stores)
+        self._stores: tuple[Store, ...] = listed("stores", stores)
+        for store in self._stores:
+            check_store("Gateway", store)
         self._patience = patience
 
     def __bool__(self) -> bool:

@@ -10,6 +10,7 @@ from retinue.chains import assemble
 from retinue.errors import ConfigError, MissingExtraError
 from retinue.serve.access import Access
 from retinue.serve.bounds import Bounds
+from retinue.serve.cards import has_memory
 from retinue.serve.dispatch import CAPACITY, InProcess
 from retinue.serve.gateway import Gateway
 from retinue.serve.keeping import Keeping
@@ -44,7 +45,7 @@ class Served:
                     " an Agent."
                 )
             stages = self._stages
-            if any("memory" in getattr(one, "traits", ()) for one in made.advisors):
+            if has_memory(made):
                 stages = tuple(one for one in stages if not isinstance(one, Memory))
             advisors = assemble(stages, made.advisors)
             self._agent = made.with_(name=self.name, advisors=advisors)

@@ -121,6 +121,15 @@ class Gateway:
             raise unknown_agent(name, agents)
         return agents[name]
 
+    def agent_name(self, asked: str | None) -> str:
+        """The name of the agent that a job is for. One that is asked for is taken as it is, since
+        who asks again is answered even where the agent has left; `start` looks for it.
+
+        Raises:
+            Refused: none is asked for, and there is none or more than one (as `agent`).
+        """
+        return self.agent(None).name if asked is None else asked
+
     def load(self) -> Load:
         """How busy it is."""
         return self._dispatcher.load()

@@ -17,7 +17,6 @@ import time
 from collections.abc import Iterable
 from typing import Any, Final
 
-import msgspec
 from msgspec import Struct
 from starlette.responses import Response
 
@@ -31,6 +30,7 @@ from retinue.serve.http.operations import (
     Answer,
     Call,
     Operation,
+    json_response,
     unless_gone,
     with_advice,
 )
@@ -45,7 +45,7 @@ from retinue.serve.openai_bodies import (
     messages_of,
     tools_of,
 )
-from retinue.serve.wire import Resync, Sent
+from retinue.serve.wire import Resync, Sent, encode
 from retinue.tools import PendingCall
 
 _TAKES_BACK: Final = frozenset(TRAITS[one] for one in ("rewrites", "validates", "retries"))
@@ -83,12 +83,12 @@ class Completion(Struct, frozen=True):
 
 async def models(call: Call) -> Answer:
     """Lists the agents."""
-    return _json(ModelList([Model(name) for name in call.gateway.agents()]))
+    return json_response(ModelList([Model(name) for name in call.gateway.agents()]))
 
 
 async def model(call: Call) -> Answer:
     """Shows one."""
-    return _json(Model(call.gateway.agent(call.id).name))
+    return json_response(Model(call.gateway.agent(call.id).name))
 
 
 async def complete(call: Call) -> Answer:
@@ -130,7 +130,7 @@ async def complete(call: Call) -> Answer:
         message["tool_calls"] = [_call(one) for one in turn.pending]
     choice = {"index": 0, "message": message, "finish_reason": _finish(end), "logprobs": None}
     made = Completion(_id(turn), int(time.time()), card.name, [choice], _usage(end.usage))
-    return _json(made)
+    return json_response(made)
 
 
 class Chunks:
@@ -160,7 +160,7 @@ class Chunks:
         if self._over:
             return
         if isinstance(event, Resync):
-            # Only a reader of a detached turn falls so far behind.
+            # A reader whom the turn has ceased to wait for: its time is over, or the server's is.
             self._over = True
             yield _error_bytes(Fault("unavailable", "Text was lost; ask again."))
             return
@@ -210,7 +210,7 @@ class Chunks:
         return self._made([{"index": 0, "delta": delta, "finish_reason": finish}])
 
     def _made(self, choices: list[Any], usage: dict[str, Any] | None = None) -> bytes:
-        return msgspec.json.encode(
+        return encode(
             {
                 "id": _id(self._turn),
                 "object": "chat.completion.chunk",
@@ -256,11 +256,7 @@ def openai_error(fault: Fault) -> Response:
 def _error_bytes(fault: Fault) -> bytes:
     kind = "invalid_request_error" if STATUS[fault.code] < 500 else "server_error"
     error = {"message": fault.message, "type": kind, "code": fault.code, "param": None}
-    return msgspec.json.encode({"error": error})
-
-
-def _json(value: Struct) -> Response:
-    return Response(msgspec.json.encode(value), media_type="application/json")
+    return encode({"error": error})
 
 
 def _may_take_back(card: AgentCard) -> bool:
@@ -268,7 +264,7 @@ def _may_take_back(card: AgentCard) -> bool:
 
 
 def _call(pending: PendingCall) -> dict[str, Any]:
-    arguments = msgspec.json.encode(pending.arguments or {}).decode()
+    arguments = encode(pending.arguments or {}).decode()
     return {
         "id": pending.id,
         "type": "function",

@@ -5,7 +5,6 @@ or concern OpenAI alone. What the client would wait for in vain is refused (`che
 """
 
 import base64
-import binascii
 from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal
 
@@ -256,7 +255,7 @@ def messages_of(body: ChatBody) -> tuple[Message, ...]:
         names.update((call.id, call.function.name) for call in given.tool_calls or ())
         try:
             messages.append(_message(given, names))
-        except (ValueError, binascii.Error) as error:
+        except ValueError as error:
             raise ConfigError(f"messages[{number}]: {error}") from error
     return tuple(messages)
 

@@ -179,10 +179,6 @@ class _Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if self._hosts and _host(scope) not in self._hosts:
-            refusal = error_response(Fault("forbidden", "This server is not for that host name."))
-            await refusal(scope, receive, send)
-            return
 
         async def guarded(message: Any) -> None:
             if message["type"] == "http.response.start":
@@ -192,7 +188,10 @@ class _Guard:
                 message = {**message, "headers": headers}
             await send(message)
 
-        await self._app(scope, receive, guarded)
+        app = self._app
+        if self._hosts and _host(scope) not in self._hosts:
+            app = error_response(Fault("forbidden", "This server is not for that host name."))
+        await app(scope, receive, guarded)
 
 
 _HEADERS: Final = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))

@@ -10,7 +10,7 @@ from typing import Final, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from retinue.serve.http.sse import STALLED
+from retinue.serve.bounds import STALLED
 
 LONGEST_HEAD: Final = 65_536
 """Bytes of a request's first line and headers, or of trailers, that may come in pieces."""
@@ -37,7 +37,7 @@ class _Limited(HttpToolsProtocol):
     head_seconds: float
     _head: asyncio.TimerHandle | None = None
     _head_bytes = 0  # taken since the last head was complete, or the last of a body came
-    _stalled: asyncio.TimerHandle | None = None
+    _stalled: asyncio.TimerHandle | None = None  # while something is unsent that nothing adds to
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         super().connection_made(transport)
@@ -57,6 +57,8 @@ class _Limited(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._head_bytes = 0
+        if not self.flow.write_paused:
+            self._stop_looking()  # the answer may add to what is unsent
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -70,6 +72,7 @@ class _Limited(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         self._stop_waiting()  # between two requests the keep-alive time counts
+        self._look_at_rest()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -78,6 +81,7 @@ class _Limited(HttpToolsProtocol):
     def resume_writing(self) -> None:
         self._stop_looking()
         super().resume_writing()
+        self._look_at_rest()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
@@ -103,9 +107,14 @@ class _Limited(HttpToolsProtocol):
             self._head.cancel()
             self._head = None
 
+    def _look_at_rest(self) -> None:
+        if not self._is_answering():  # else what comes next adds to it, until there is a pause
+            self._look_later()
+
     def _look_later(self) -> None:
-        left = self.transport.get_write_buffer_size()
-        self._stalled = self.loop.call_later(STALLED, self._look, left)
+        self._stop_looking()
+        if left := self.transport.get_write_buffer_size():
+            self._stalled = self.loop.call_later(STALLED, self._look, left)
 
     def _look(self, before: int) -> None:
         if self.transport.get_write_buffer_size() < before:

@@ -28,7 +28,6 @@ _HEADERS: Final = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store, no-transform"),
     (b"x-accel-buffering", b"no"),  # or nginx collects the events
-    (b"x-content-type-options", b"nosniff"),
 ]
 
 

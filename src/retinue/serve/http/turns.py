@@ -26,7 +26,7 @@ async def ask(call: Call) -> Answer:
     """Begins a turn."""
     body: TurnBody = call.body
     job = Job(
-        agent=call.gateway.agent(body.agent).name,
+        agent=call.gateway.agent_name(body.agent),
         messages=(user(*([body.input] if isinstance(body.input, str) else body.input)),),
         conversation=body.conversation,
         context=body.context,
@@ -47,7 +47,7 @@ async def answer(call: Call) -> Answer:
     body: AnswersBody = call.body
     check_conversation(call.id)
     job = Job(
-        agent=call.gateway.agent(body.agent).name,
+        agent=call.gateway.agent_name(body.agent),
         kind="resume",
         answers=body.answers,
         conversation=call.id,
