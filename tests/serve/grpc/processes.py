@@ -80,6 +80,13 @@ async def child(folder: Path, *args: str, env: Mapping[str, str] = {}) -> AsyncI
 
 
 @asynccontextmanager
+async def server(folder: Path, *args: str) -> AsyncIterator[tuple[Child, str]]:
+    """`retinue serve` on a free port, and its URL."""
+    async with child(folder, "-m", "retinue.cli", "serve", "--port", "0", *args) as one:
+        yield one, (await one.until("Listening on")).split()[-1]
+
+
+@asynccontextmanager
 async def worker(
     folder: Path,
     address: str,

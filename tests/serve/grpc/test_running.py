@@ -282,6 +282,32 @@ async def test_a_job_that_its_worker_has_not_taken_when_all_is_cancelled_is_refu
     await within(draining)
 
 
+async def test_a_turn_that_is_cancelled_as_its_worker_answers_is_stopped_there() -> None:
+    grpc = Grpc()
+    link = attached(grpc.fleet)
+    starting = asyncio.create_task(grpc.start(job()))
+    dispatch = await told(link, "dispatch")
+    accept(link, dispatch.id)
+    await asyncio.sleep(0)  # the answer is there, and `start` has not come to see it
+    assert not starting.done()
+    await grpc.close()
+    await within(starting)
+    assert (await told(link, "stop")).reason == "The server is shutting down."
+
+
+async def test_a_turn_that_is_cancelled_as_its_worker_is_lost_is_given_to_no_other() -> None:
+    grpc = Grpc()
+    one = attached(grpc.fleet, "1")
+    starting = asyncio.create_task(grpc.start(job()))
+    await told(one, "dispatch")
+    lose(grpc, one)
+    await asyncio.sleep(0)
+    assert not starting.done()
+    await grpc.close()
+    with pytest.raises(Refused, match="shutting down"):
+        await within(starting)
+
+
 async def test_draining_lets_a_turn_that_lost_its_worker_wait_for_another_one() -> None:
     grpc = Grpc()
     one = attached(grpc.fleet, "1")

@@ -219,8 +219,8 @@ async def test_where_no_worker_attaches_a_message_is_bounded_before_it_is_read()
     await server.start()
     async with aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
         stub: Any = AgentsStub(channel)
-        for size in (1_010_000, 2_000_000):
-            with pytest.raises(aio.AioRpcError) as error:
+        for size, told in ((1_010_000, "over 1000000 bytes"), (2_000_000, "larger than max")):
+            with pytest.raises(aio.AioRpcError, match=told) as error:
                 await all_of(stub.Run(pb.Start(text="x" * size)))
             assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     await gateway.close()

@@ -12,6 +12,7 @@ from grpc import aio
 from retinue import Agent
 from retinue.advisors import Memory
 from retinue.chains import ChatRequest
+from retinue.errors import ConfigError
 from retinue.messages import TextDelta
 from retinue.models.scripted import Say, Scripted
 from retinue.serve.access import ApiKeys, new_key
@@ -298,17 +299,17 @@ async def test_a_worker_tries_as_long_as_it_takes(monkeypatch: pytest.MonkeyPatc
     assert longest == 10.0
 
 
-async def test_a_worker_whose_key_is_withdrawn_ends_what_it_has_and_gets_no_more(
+async def test_a_worker_whose_key_is_withdrawn_ends_what_it_has_gets_no_more_and_is_told(
     tmp_path: Path,
 ) -> None:
     key, kept = new_key("workers", ["work"])
     keys, stuck = tmp_path / "keys", Stuck()
     keys.write_bytes(msgspec.json.encode(kept) + b"\n")
     agent = Agent(Scripted(stuck, repeat=True), name="a")
-    async with (
-        stage(gateway={"access": ApiKeys(keys)}, heartbeat=0.05) as one,
-        one.worker(agent, token=f"{key}\n"),
-    ):
+    async with stage(gateway={"access": ApiKeys(keys)}, heartbeat=0.05) as one:
+        worker = Worker(agent, one.address, token=f"{key}\n")
+        running = asyncio.create_task(worker.run())
+        await within(worker.attached.wait())
         events = asyncio.create_task(all_of(aiter(await one.dispatcher.start(job()))))
         retired = asyncio.Event()
         one.dispatcher.fleet.watch(retired.set)
@@ -317,3 +318,6 @@ async def test_a_worker_whose_key_is_withdrawn_ends_what_it_has_and_gets_no_more
         assert one.dispatcher.load().workers[0].draining
         stuck.go.set()
         assert (await within(events))[-1].text == "at last"
+        with pytest.raises(ConfigError, match="refused this worker's token"):
+            await within(running)
+        await worker.close()

@@ -25,7 +25,8 @@ def started(gateway: Gateway, start: pb.Start, *, remaining: float | None = None
 
     Raises:
         ConfigError: nothing is asked, or a field holds what it cannot.
-        Refused: there is no such agent (`not_found`), or it is over the size (`too_large`).
+        Refused: it names no agent and there is not one alone, as `Gateway.agent_name`; or it is
+            over the size (`too_large`).
     """
     _check_size(gateway, start)
     asked = start.WhichOneof("input")
@@ -38,7 +39,7 @@ def started(gateway: Gateway, start: pb.Start, *, remaining: float | None = None
     if not messages:
         raise ConfigError("Nothing is asked; give `text`, or `messages_json` with a message.")
     return Job(
-        agent=gateway.agent(start.agent or None).name,
+        agent=gateway.agent_name(start.agent or None),
         messages=messages,
         conversation=start.conversation or None,
         context=_read("context_json", start.context_json, dict[str, Any], dict[str, Any]()),
@@ -64,7 +65,7 @@ def answering(gateway: Gateway, answer: pb.Answer) -> Job:
     if not answer.conversation:
         raise ConfigError("Say in which `conversation` the turn waits.")
     return Job(
-        agent=gateway.agent(answer.agent or None).name,
+        agent=gateway.agent_name(answer.agent or None),
         kind="resume",
         answers=_read(
             "answers_json", answer.answers_json, dict[str, Answered], dict[str, Answered]()

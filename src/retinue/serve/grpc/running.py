@@ -28,7 +28,6 @@ OnLoss = Literal["continue", "fail"]
 WORKERS: Final = 3
 """Workers that a turn is given to, one after another: it may be what kills them."""
 
-
 STOPPING: Final = 10.0
 """Seconds that a worker has to end a turn that is cancelled; then its reader is told that it is."""
 
@@ -119,9 +118,9 @@ class RemoteTurn:
         """Asks the turn to end as cancelled."""
         if self._stopped is None:
             self._stopped = reason
-            if self._dispatching is not None:
-                self._dispatching.cancel()
-            elif self._dispatched is not None:
+            if self._dispatching is not None and self._dispatching.cancel():
+                return
+            if self._dispatched is not None:
                 self._dispatched.stop(reason)
                 said = f"The worker did not end the turn within {STOPPING:g} seconds."
                 self._giving_up = asyncio.get_running_loop().call_later(
@@ -168,6 +167,8 @@ class RemoteTurn:
 
     async def _dispatch(self) -> None:
         task = self._dispatching = asyncio.ensure_future(self._dispatch_once())
+        if self._stopped is not None:  # as the worker before it was lost
+            task.cancel()
         try:
             await task
         finally:

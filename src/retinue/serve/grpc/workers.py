@@ -97,10 +97,16 @@ class Workers:
     def _look_again(
         self, link: Link, context: "aio.ServicerContext[pb.FromWorker, pb.ToWorker]"
     ) -> None:
-        """A worker whose token was withdrawn, or is over, ends what it has and gets no more."""
+        """A worker whose token was withdrawn, or is over, ends what it has and gets no more.
+
+        Raises:
+            Refused: it has ended that.
+        """
         try:
             self._admit(context)
         except Refused as error:
+            if not link.running:
+                raise
             if not link.leaving:
                 log.warning("Worker %s is given no more turns: %s", link.name, error)
                 link.retire()
