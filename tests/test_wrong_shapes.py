@@ -9,6 +9,8 @@ from retinue import Agent, Approve, ConfigError, tool, user
 from retinue.advisors import Interceptors, Memory, Quota, UsageCollector
 from retinue.durable import Durable
 from retinue.models import Gemini, OpenAI, PromptedTools, Scripted, call
+from retinue.serve.dispatch import InProcess
+from retinue.serve.gateway import Gateway
 from retinue.stores import InMemory, SQLite, Timeline
 from retinue.tools import Concurrent, Toolset
 
@@ -92,8 +94,9 @@ def wrong(value: object) -> Any:
         lambda: Interceptors(wrong(pay)),
         lambda: Agent(Scripted(), tools=wrong(pay)),
         lambda: Agent(Scripted(), advisors=wrong(Memory())),
+        lambda: Gateway(InProcess(till()), stores=wrong(InMemory())),
     ],
-    ids=["toolset", "quotas", "interceptors", "tools", "advisors"],
+    ids=["toolset", "quotas", "interceptors", "tools", "advisors", "stores"],
 )
 def test_one_thing_where_several_are_taken_is_told_to_be_put_in_a_list(
     make: Callable[[], object],
@@ -117,6 +120,10 @@ def test_one_thing_where_several_are_taken_is_told_to_be_put_in_a_list(
         (lambda: Concurrent(tag_limits=wrong(4)), r"Concurrent\(tag_limits=4\)"),
         (lambda: Agent(Scripted(), tools=[wrong(till())]), r"write as_tool\(\) behind it"),
         (lambda: Timeline(wrong("chat.db")), r"Timeline\(store='chat.db'\)"),
+        (
+            lambda: Gateway(InProcess(till()), stores=wrong(["chat.db"])),
+            r"Gateway\(store='chat.db'\)",
+        ),
         (lambda: OpenAI("m", api_key=wrong(5)), "The key for openai is a text, not int"),
         (lambda: Gemini("m", api_key="k", headers=wrong([])), r"headers=\.\.\. cannot be used"),
     ],

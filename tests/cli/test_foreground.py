@@ -113,3 +113,14 @@ def test_the_handler_before_it_is_put_back() -> None:
     with Foreground():
         assert signal.getsignal(signal.SIGINT) is not before
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_where_ctrl_c_is_ignored_as_in_the_background_of_a_script_it_stays_so() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with Foreground() as front:
+            press()
+            assert front.wait(typed) == "typed"
+            assert front.run(turn_in(front, "fine")).status == "completed"
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from retinue.errors import MissingKeyError, ModelRefused
+from retinue.errors import ConfigError, MissingKeyError, ModelRefused
 from retinue.models import Anthropic, Gateway, Gemini, Model, OpenAI, Responses
 from tests.models.calling import ask
 from tests.models.listening import listening
@@ -126,6 +126,20 @@ def test_a_gateway_elsewhere_says_that_its_key_stays_at_home(
 def test_a_missing_key_says_where_it_could_come_from() -> None:
     with pytest.raises(MissingKeyError, match=r"xai needs a key: set XAI_API_KEY, or in Python"):
         OpenAI("grok-5", gateway="xai")
+    with pytest.raises(MissingKeyError, match=r"xai needs a key: in Python give api_key"):
+        OpenAI("grok-5", gateway="xai", base_url="https://elsewhere.invalid/v1")
+
+
+@FORMATS
+def test_where_the_environment_names_no_address_its_key_has_no_place_to_go(
+    make: Make, key: str, place: str, home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(key, SECRET)
+    monkeypatch.setenv(place, "https://proxy:port/v1")
+    gateway = {"gateway": "openai"} if key == "OPENAI_API_KEY" else {}
+    with pytest.raises(ConfigError, match=f"{place} is no URL"):
+        make("m", base_url="https://elsewhere.invalid", **gateway)
+    make("m", base_url="https://elsewhere.invalid", api_key="sk-given", **gateway)
 
 
 @pytest.mark.parametrize(

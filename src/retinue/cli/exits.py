@@ -1,7 +1,7 @@
 """How commands end: the exit codes, and errors as one sentence on standard error.
 
     0    done
-    1    the turn failed, or the store did
+    1    the turn failed, or the store did; what serves was ended by a third signal
     2    wrong usage or configuration; nothing was done
     3    the turn was stopped: a limit, a block
     4    the turn waits for answers; `retinue resume` goes on with it

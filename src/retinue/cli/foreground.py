@@ -31,6 +31,7 @@ class Foreground:
 
     The first press cancels the turn that runs, or what else runs; between two runs it ends the next
     turn or the next waiting. A second one, before the first has come to anything, ends the process.
+    Where Ctrl-C is ignored, as for what a script runs in the background, it stays so.
     """
 
     def __init__(self) -> None:
@@ -40,7 +41,8 @@ class Foreground:
         self._stop: Callable[[], object] | None = None
 
     def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():  # signals are for no other
+        ours = threading.current_thread() is threading.main_thread()  # signals are for no other
+        if ours and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             self._before = signal.signal(signal.SIGINT, self._press)
         return self
 

@@ -6,24 +6,23 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from msgspec import Struct
 from msgspec.structs import asdict
 
 from retinue.agent import Agent
-from retinue.cli.exits import on_hangup, told
+from retinue.cli.exits import told
 from retinue.cli.keeping import opened, store_at
-from retinue.cli.target import agent_of
+from retinue.cli.listening import Where, hosts_of, listen
+from retinue.cli.target import agents_of
 from retinue.errors import ConfigError, MissingExtraError
 from retinue.stores import Store
 
 if TYPE_CHECKING:
-    from starlette.applications import Starlette
-
     from retinue.serve import Access, Bounds, Gateway
-    from retinue.serve.grpc import Grpc, GrpcServer
+    from retinue.serve.grpc import Grpc
     from retinue.serve.grpc.fleet import Fleet
 
 _RouteName = Literal["least-loaded", "round-robin", "random", "consistent-hash"]
@@ -132,8 +131,6 @@ Capacity = Annotated[int, typer.Option(help="Turns that run at once in this proc
 Grace = Annotated[float, typer.Option(help="Seconds that running turns have at the end.", min=0)]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
-_LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
-
 
 def serve(
     targets: Targets = None,
@@ -174,19 +171,19 @@ def serve(
         logging.basicConfig(level=logging.WARNING, format="retinue: %(message)s", stream=sys.stderr)
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # it would tell errors once more
         access = _access(api_keys, jwt_key, jwt_algorithm, jwt_issuer, jwt_audience)
-        where = _Where(host.strip("[]"), port, grpc_port, tls_cert, tls_key, tls_client_ca, grace)
-        hosts = _hosts(where, access, open_to_all=without_authentication)
+        where = Where(host.strip("[]"), port, grpc_port, tls_cert, tls_key, tls_client_ca, grace)
+        hosts = hosts_of(where, access, open_to_all=without_authentication)
         placing = _Placing(route, queue, patience, on_loss)
         _check_workers(workers, grpc_port, targets, placing)
         store = _store(database, no_memory=no_memory, workers=workers)
-        agents = {} if workers else _agents(targets or [None])
+        agents = {} if workers else agents_of(targets or [None])
         from retinue.serve.bounds import Bounds
         from retinue.serve.declared import app_of
 
         bounds = Bounds(turn_seconds=turn_seconds, body_bytes=body_bytes, rate=rate)
         gateway, fleet = _gateway(agents, store, capacity, access, bounds, placing)
         app = app_of(gateway, origins=origin or (), hosts=hosts, console=not no_console)
-        asyncio.run(_run(app, gateway, fleet, where))
+        asyncio.run(listen(app, gateway, fleet, where))
 
 
 def key(
@@ -226,59 +223,6 @@ class _Placing(Struct, frozen=True):
         if self.route is not None:
             said["route"] = self.route.replace("-", "_")
         return Grpc(**said)
-
-
-class _Where(Struct, frozen=True):
-    """Where a server listens, and how it ends."""
-
-    host: str
-    port: int
-    grpc_port: int | None
-    certificate: Path | None
-    key: Path | None
-    clients: Path | None
-    grace: float
-
-
-async def _run(app: "Starlette", gateway: "Gateway", fleet: "Fleet | None", where: _Where) -> None:
-    from retinue.serve.http.server import Server  # its packages are there, or app_of had told
-
-    server = Server(
-        app,
-        gateway,
-        host=where.host,
-        port=where.port,
-        certificate=where.certificate,
-        key=where.key,
-        clients=where.clients,
-        grace=where.grace,
-        on_ready=_say_ready,
-    )
-    on_hangup(server.handle_exit)
-    await gateway.conversations.recent(None, 1)  # a store that cannot be read is told of now
-    if where.grpc_port is None:
-        await server.serve()
-        return
-    grpc = await _grpc(gateway, fleet, where, where.grpc_port)
-    try:
-        await server.serve()
-    finally:
-        await grpc.stop(1.0)
-
-
-async def _grpc(
-    gateway: "Gateway", fleet: "Fleet | None", where: _Where, port: int
-) -> "GrpcServer":
-    from retinue.serve.grpc import GrpcServer, ServerTLS
-
-    tls = None
-    if where.certificate is not None and where.key is not None:
-        tls = ServerTLS(cert=where.certificate, key=where.key, client_ca=where.clients)
-    server = GrpcServer(gateway, fleet=fleet, host=where.host, port=port, tls=tls)
-    await server.start()
-    host = f"[{where.host}]" if ":" in where.host else where.host
-    print(f"gRPC listens on {host}:{server.port}", flush=True)
-    return server
 
 
 def _gateway(
@@ -328,33 +272,6 @@ def _access(
     return AnyOf(found)
 
 
-def _hosts(where: _Where, access: "Access | None", *, open_to_all: bool) -> Sequence[str]:
-    """The host names that requests may be for; none for any.
-
-    Raises:
-        ConfigError: it would listen in a way that nobody can mean.
-    """
-    from retinue.serve.access import is_loopback
-
-    if (where.certificate is None) != (where.key is None):
-        raise ConfigError("--tls-cert needs --tls-key, and the other way round; give both.")
-    if where.clients is not None and where.certificate is None:
-        raise ConfigError("--tls-client-ca needs TLS; give --tls-cert and --tls-key too.")
-    if is_loopback(where.host):
-        return () if access is not None or open_to_all else (*_LOOPBACK, where.host)
-    if access is None and not open_to_all:
-        raise ConfigError(
-            f"{where.host!r} is not the loopback interface, and nobody would be asked who they are."
-            " Give --api-keys or --jwt-key, or say --without-authentication."
-        )
-    if access is not None and where.certificate is None:
-        print(
-            "retinue: without --tls-cert, keys travel in the open unless a proxy encrypts them.",
-            file=sys.stderr,
-        )
-    return ()
-
-
 def _check_workers(
     workers: bool, grpc_port: int | None, targets: Sequence[str] | None, placing: _Placing
 ) -> None:
@@ -381,17 +298,3 @@ def _store(database: str | None, *, no_memory: bool, workers: bool) -> Store | N
         return opened(None)
     except MissingExtraError as error:
         raise MissingExtraError(f"{error} Or serve with --no-memory.") from error
-
-
-def _agents(targets: Sequence[str | None]) -> dict[str, Agent]:
-    agents: dict[str, Agent] = {}
-    for target in targets:
-        agent = agent_of(target)
-        if agent.name in agents:
-            raise ConfigError(f"Two agents are called {agent.name!r}; give one another name=....")
-        agents[agent.name] = agent
-    return agents
-
-
-def _say_ready(address: str) -> None:
-    print(f"Listening on {address}", flush=True)

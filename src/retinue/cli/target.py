@@ -46,6 +46,21 @@ def agent_of(target: str | None) -> Agent:
     return _agent_in(target, _imported(head), name)
 
 
+def agents_of(targets: Sequence[str | None]) -> dict[str, Agent]:
+    """The agents to serve, by their names.
+
+    Raises:
+        ConfigError: a target names no agent, or two agents have one name.
+    """
+    agents: dict[str, Agent] = {}
+    for target in targets:
+        agent = agent_of(target)
+        if agent.name in agents:
+            raise ConfigError(f"Two agents are called {agent.name!r}; give one another name=....")
+        agents[agent.name] = agent
+    return agents
+
+
 def onion_of(target: str) -> Agent | tuple[object, ...]:
     """The agent, or the advisors alone, that a `module:name` names; a function gives one of them.
 

@@ -6,17 +6,15 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from retinue.agent import Agent
 from retinue.cli.exits import FAILED, on_hangup, told
 from retinue.cli.keeping import store_at
-from retinue.cli.target import agent_of
-from retinue.errors import ConfigError
+from retinue.cli.target import agents_of
 
 if TYPE_CHECKING:
     from retinue.serve.grpc import Worker
@@ -80,7 +78,7 @@ def worker(
     with told(debug):
         from retinue.serve.grpc import ClientTLS, Worker
 
-        agents = _agents(targets)
+        agents = agents_of(targets)
         encrypted = tls or tls_ca or tls_cert or tls_key
         trust = ClientTLS(ca=tls_ca, cert=tls_cert, key=tls_key) if encrypted else None
         logging.basicConfig(level=logging.WARNING, format="retinue: %(message)s", stream=sys.stderr)
@@ -102,16 +100,6 @@ def worker(
             await _until_told(worker, grace)
 
         asyncio.run(work())
-
-
-def _agents(targets: Sequence[str]) -> dict[str, Agent]:
-    agents: dict[str, Agent] = {}
-    for target in targets:
-        agent = agent_of(target)
-        if agent.name in agents:
-            raise ConfigError(f"Two agents are called {agent.name!r}; give one another name=....")
-        agents[agent.name] = agent
-    return agents
 
 
 async def _until_told(worker: "Worker", grace: float) -> None:

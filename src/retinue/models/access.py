@@ -89,15 +89,14 @@ def key_for(row: Gateway, base: str, given: str | None) -> tuple[str | None, str
 
     Raises:
         MissingKeyError: the gateway needs a key and there is none for this address.
-        ConfigError: the key cannot be one.
+        ConfigError: the key cannot be one, or the environment's address cannot.
     """
     names, whence = " or ".join(row.key_vars), "api_key"
-    way = f"set {names}, or in Python give api_key=..." if names else "in Python give api_key=..."
-    key = given
+    key, way = given, "in Python give api_key=..."
     if given is None and names:
         found = next(filter(None, map(os.environ.get, row.key_vars)), None)
         if _is_at_home(row, base):
-            key, whence = found, names
+            key, whence, way = found, names, f"set {names}, or {way}"
         elif found is not None:
             kept = f"the key in {names} goes to {host_of(row.base_url or '')} alone"
             way, whence = f"give api_key=...; {kept}", f"api_key: {kept}"
@@ -112,8 +111,7 @@ def _is_at_home(row: Gateway, base: str) -> bool:
     who runs it, it is at home wherever it is."""
     if row.base_url is None or origin_of(row.base_url)[1] == "localhost":
         return True
-    said = None if row.url_var is None else os.environ.get(row.url_var)
-    return origin_of(base) in map(origin_of, filter(None, (row.base_url, said)))
+    return origin_of(base) in (origin_of(row.base_url), origin_of(base_url_of(row, None)))
 
 
 def _key_header(row: Gateway, key: str | None) -> dict[str, str]:
