@@ -4,6 +4,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
+from urllib.parse import urljoin
 
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, expect
 
@@ -33,6 +34,11 @@ _SETTLED: Final = """() => new Promise((resolve) => {
     look();
 })"""
 
+TWO_PICTURES: Final = (
+    "new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))"
+)
+"""After which the page has seen that something has grown."""
+
 Opener = Callable[..., Awaitable["Shown"]]
 
 
@@ -49,6 +55,8 @@ class Shown:
         self.page = page
         self.url = url
         self.complaints: list[str] = []
+        # What was shown before goes on until this is there, and may ask its own server.
+        self._known = (url, urljoin(page.url, "/"), "data:")
         self.elsewhere: list[str] = []
         self._listeners: dict[Any, Callable[[Any], None]] = {
             "console": self._hear,
@@ -112,7 +120,7 @@ class Shown:
             self.complaints.append(message.text)
 
     def _see(self, request: Any) -> None:
-        if not request.url.startswith((self.url, "data:")):
+        if not request.url.startswith(self._known):
             self.elsewhere.append(request.url)
 
 
@@ -128,15 +136,17 @@ async def desk_of(browser: Browser, **options: Any) -> Page:
 @asynccontextmanager
 async def pages_of(browser: Browser, desk: Page) -> AsyncIterator[Opener]:
     """Opens pages, the first one on the desk if it is to be like that; at the end they must have
-    nothing to complain of."""
+    nothing to complain of. With `clock` the time of the page is the test's."""
     shown: list[Shown] = []
     contexts: list[BrowserContext] = []
 
-    async def opened(url: str, path: str = "/", **options: Any) -> Shown:
+    async def opened(url: str, path: str = "/", *, clock: bool = False, **options: Any) -> Shown:
         page = desk
-        if shown or options:
+        if shown or clock or options:
             page = await desk_of(browser, **options)
             contexts.append(page.context)
+        if clock:
+            await page.clock.install()
         shown.append(Shown(page, url))
         await page.goto(url + path)
         return shown[-1]
@@ -148,8 +158,8 @@ async def pages_of(browser: Browser, desk: Page) -> AsyncIterator[Opener]:
     finally:
         for context in contexts:
             await context.close()
+        await desk.unroute_all()
         await desk.evaluate("try { sessionStorage.clear() } catch {}")  # "about:blank" has none
-        await desk.goto("about:blank")
 
 
 def whole(text: str) -> re.Pattern[str]:

@@ -11,7 +11,7 @@ from tests.serve.serving import serving
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_a_whole_conversation_shows_what_happened(pages: Opener) -> None:
+async def test_a_whole_conversation_shows_what_happened_also_after_a_reload(pages: Opener) -> None:
     async with serving(adviser()) as here:
         shown = await pages(here.url)
         await expect(shown.page.get_by_role("heading", name="adviser", exact=True)).to_be_visible()
@@ -33,15 +33,22 @@ async def test_a_whole_conversation_shows_what_happened(pages: Opener) -> None:
         await expect(call.get_by_label("Arguments")).to_contain_text('"city": "Oslo"')
         await expect(call.get_by_label("Result")).to_contain_text('"sky": "rain"')
 
+        await shown.page.reload()
+        await expect(shown.answers).to_have_text(["Let me look.", "It will rain in Oslo."])
+        await expect(shown.turns.locator(".bubble")).to_have_text("Do I need an umbrella?")
+        await expect(call.locator("summary")).to_contain_text("weather")
+
         await shown.ask("Thank you")
         await expect(shown.answers.last).to_have_text("You are welcome.")
+        await expect(shown.turns).to_have_count(2)
         await expect(shown.conversations).to_have_count(1)
         await expect(shown.conversations).to_contain_text("Do I need an umbrella?")
 
 
-async def test_the_onion_shows_its_layers_and_what_each_took(pages: Opener) -> None:
-    async with serving(adviser()) as here:
+async def test_the_side_shows_layers_rounds_and_workers(pages: Opener) -> None:
+    async with serving(adviser(), capacity=7) as here:
         shown = await pages(here.url)
+        await expect(shown.page.locator(".workers")).to_contain_text("This server0 of 7")
         onion = shown.page.get_by_role("group", name="The onion of adviser")
         await expect(onion.locator(".of-turn .name").first).to_have_text("Guard")
         await expect(onion.locator(".layer .time")).to_have_count(0)
@@ -56,11 +63,6 @@ async def test_the_onion_shows_its_layers_and_what_each_took(pages: Opener) -> N
         nested = onion.locator(".of-turn .of-turn .of-chat .core")
         await expect(nested).to_contain_text("gpt-5-mini")
 
-
-async def test_tokens_and_cost_are_told_round_by_round(pages: Opener) -> None:
-    async with serving(adviser()) as here:
-        shown = await pages(here.url)
-        await shown.ask("Do I need an umbrella?")
         rows = shown.page.locator(".account tr")
         await expect(rows).to_have_count(4)
         cells = [await rows.nth(at).locator("th, td").all_inner_texts() for at in range(4)]
@@ -74,18 +76,6 @@ async def test_tokens_and_cost_are_told_round_by_round(pages: Opener) -> None:
         await expect(shown.turns.last.locator(".figures")).to_contain_text(
             "2,400 in · 160 out · $0.00"
         )
-
-
-async def test_a_conversation_is_there_again_after_a_reload(pages: Opener) -> None:
-    async with serving(adviser()) as here:
-        shown = await pages(here.url)
-        await shown.ask("Do I need an umbrella?")
-        await shown.page.reload()
-        await expect(shown.answers).to_have_text(["Let me look.", "It will rain in Oslo."])
-        await expect(shown.turns.locator(".bubble")).to_have_text("Do I need an umbrella?")
-        await expect(shown.turns.locator(".call summary")).to_contain_text("weather")
-        await shown.ask("Thank you")
-        await expect(shown.turns).to_have_count(2)
 
 
 async def test_a_failed_turn_says_why_and_the_next_one_can_be_asked(pages: Opener) -> None:
@@ -109,6 +99,7 @@ async def test_forks_and_rollbacks_are_a_click_away(pages: Opener) -> None:
         await expect(shown.conversations).to_have_count(2)
         await expect(shown.turns).to_have_count(1)
         await expect(shown.page.locator(".tree li li a")).to_have_attribute("aria-current", "page")
+        await expect(shown.turns).to_be_focused()
         await shown.ask("third")
         await expect(shown.answers).to_have_text(["one", "three"])
 
@@ -118,6 +109,7 @@ async def test_forks_and_rollbacks_are_a_click_away(pages: Opener) -> None:
         await expect(shown.page.get_by_role("dialog")).to_contain_text("1 turn after this one")
         await shown.button("Roll back").click()
         await expect(shown.answers).to_have_text(["one"])
+        await expect(shown.turns).to_be_focused()
 
 
 async def test_a_conversation_is_deleted_when_that_is_meant(pages: Opener) -> None:
@@ -140,9 +132,3 @@ async def test_several_agents_can_be_chosen_from(pages: Opener) -> None:
         await shown.page.get_by_label("Agent", exact=True).select_option("right")
         await shown.ask("Who are you?")
         await expect(shown.answers).to_have_text(["from right"])
-
-
-async def test_workers_and_their_load_are_shown(pages: Opener) -> None:
-    async with serving(saying("one"), capacity=7) as here:
-        shown = await pages(here.url)
-        await expect(shown.page.locator(".workers")).to_contain_text("This server0 of 7")

@@ -1,9 +1,10 @@
 """A conversation of 5,000 messages."""
 
+import asyncio
 import time
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from retinue.messages import assistant, user
 from retinue.stores import InMemory
@@ -72,9 +73,51 @@ async def test_reading_on_upwards_does_not_move_what_is_read(pages: Opener) -> N
         shown = await pages(here.url, "/#long")
         await expect(shown.turns.last).to_contain_text("Answer 399")
         await expect(shown.turns.last).to_be_in_viewport()
-        await shown.eval("document.getElementById('scroller').scrollTop = 0")
+        await shown.button("Earlier messages").focus()  # which scrolls there
         anchor = shown.turns.filter(has_text="Question 300")
         await expect(shown.turns).not_to_have_count(100)
         box = await anchor.bounding_box()
         assert box is not None
         assert 0 < box["y"] < 400
+        await expect(shown.button("Earlier messages")).to_be_focused()
+
+
+async def test_what_is_read_late_neither_comes_twice_nor_in_a_wrong_place(pages: Opener) -> None:
+    store = InMemory()
+    for number in range(150):
+        asked = [user(f"Question {number}"), assistant(f"Answer {number}")]
+        await store.append("long", asked, turn=f"t-{number}")
+    is_asked, go = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        is_asked.set()
+        await go.wait()
+        await route.continue_()
+
+    async with serving(saying("Answer 151", store=store)) as here:
+        shown = await pages(here.url, "/#long")
+        await expect(shown.turns).to_have_count(100)
+        await expect(shown.conversations).to_have_count(1)
+        await shown.page.route("**/messages?*before=*", hold)
+        await shown.eval("document.getElementById('scroller').scrollTop = 0")
+        await within(is_asked.wait())
+        # Somebody comes back to the page, and finds that it was written elsewhere.
+        await store.append("long", [user("Question 150"), assistant("Answer 150")], turn="t-150")
+        await shown.eval("dispatchEvent(new Event('focus'))")
+        await expect(shown.turns.last).to_contain_text("Answer 150")
+        async with shown.page.expect_response("**/messages?*before=*"):
+            go.set()
+        await expect(shown.button("Earlier messages")).to_be_visible()
+        await shown.eval(_UP)
+        numbers = "(turns) => turns.map((turn) => parseInt(turn.textContent.slice(9)))"
+        assert await shown.turns.evaluate_all(numbers) == [*range(151)]
+
+        go.clear()
+        await shown.page.route("**/messages?*", hold)
+        await shown.button("New").click()
+        await shown.conversations.click()
+        await shown.ask("Question 151")
+        await expect(shown.turns).to_have_count(1)
+        go.set()
+        await expect(shown.turns).to_have_count(100)
+        assert await shown.turns.evaluate_all(numbers) == [*range(52, 152)]

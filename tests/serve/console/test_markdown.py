@@ -1,12 +1,15 @@
 """What Markdown becomes, in the browser itself: nodes of a few kinds, and the text of the model."""
 
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 import pytest
+import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from playwright.async_api import Browser, Page
 
-from tests.serve.console.page import Opener, Shown
+from tests.serve.console.page import Shown, pages_of
 from tests.serve.console.scenes import saying
 from tests.serve.serving import serving
 
@@ -86,17 +89,18 @@ CASES: Final = {
 }
 
 
-async def _opened(pages: Opener, url: str) -> Shown:
-    shown = await pages(url)
-    await shown.page.wait_for_selector("#welcome:not([hidden])")
-    return shown
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def shown(browser: Browser, desk: Page) -> AsyncIterator[Shown]:
+    """The page whose modules are tried here; nothing is asked on it."""
+    async with serving(saying()) as here, pages_of(browser, desk) as opened:
+        shown = await opened(here.url)
+        await shown.page.wait_for_selector("#welcome:not([hidden])")
+        yield shown
 
 
-async def test_markdown_becomes_what_its_writer_meant(pages: Opener) -> None:
-    async with serving(saying()) as here:
-        shown = await _opened(pages, here.url)
-        got = await shown.eval(_RENDER, [[text] for text in CASES])
-        assert dict(zip(CASES, got, strict=True)) == CASES
+async def test_markdown_becomes_what_its_writer_meant(shown: Shown) -> None:
+    got = await shown.eval(_RENDER, [[text] for text in CASES])
+    assert dict(zip(CASES, got, strict=True)) == CASES
 
 
 SIGNS: Final = st.sampled_from(
@@ -118,19 +122,17 @@ def _samples(strategy: st.SearchStrategy[Any], count: int) -> list[Any]:
     return found
 
 
-async def test_a_text_that_comes_in_pieces_looks_as_if_it_had_come_at_once(pages: Opener) -> None:
+async def test_a_text_that_comes_in_pieces_looks_as_if_it_had_come_at_once(shown: Shown) -> None:
     pieces = [*_samples(st.lists(TEXTS, max_size=6), 400), *([*text] for text in CASES)]
     pieces += [[*text] for text in _samples(TEXTS, 300)]
-    async with serving(saying()) as here:
-        shown = await _opened(pages, here.url)
-        streamed = await shown.eval(_RENDER, pieces)
-        at_once = await shown.eval(_RENDER, [["".join(each)] for each in pieces])
-        different = [
-            (each, one, other)
-            for each, one, other in zip(pieces, streamed, at_once, strict=True)
-            if one != other
-        ]
-        assert different == []
+    streamed = await shown.eval(_RENDER, pieces)
+    at_once = await shown.eval(_RENDER, [["".join(each)] for each in pieces])
+    different = [
+        (each, one, other)
+        for each, one, other in zip(pieces, streamed, at_once, strict=True)
+        if one != other
+    ]
+    assert different == []
 
 
 _HOSTILE: Final = """async () => {
@@ -160,44 +162,38 @@ _HOSTILE: Final = """async () => {
 }"""
 
 
-async def test_no_text_holds_the_page_up(pages: Opener) -> None:
-    async with serving(saying()) as here:
-        shown = await _opened(pages, here.url)
-        assert await shown.eval(_HOSTILE) == []
+async def test_no_text_holds_the_page_up(shown: Shown) -> None:
+    assert await shown.eval(_HOSTILE) == []
 
 
-async def test_only_the_end_of_a_growing_text_is_made_anew(pages: Opener) -> None:
-    async with serving(saying()) as here:
-        shown = await _opened(pages, here.url)
-        kept = await shown.eval(
-            """async () => {
-                const { Markdown } = await import(new URL("console/markdown.js", document.baseURI));
-                const made = new Markdown();
-                made.show("first\\n\\nsecond\\n\\nthird\\n\\nfourth");
-                const [first, second] = made.node.children;
-                made.show(made.text + " goes on\\n\\nfifth");
-                return [first, second].map((node) => node.parentNode === made.node);
-            }"""
-        )
-        assert kept == [True, True]
+async def test_only_the_end_of_a_growing_text_is_made_anew(shown: Shown) -> None:
+    kept = await shown.eval(
+        """async () => {
+            const { Markdown } = await import(new URL("console/markdown.js", document.baseURI));
+            const made = new Markdown();
+            made.show("first\\n\\nsecond\\n\\nthird\\n\\nfourth");
+            const [first, second] = made.node.children;
+            made.show(made.text + " goes on\\n\\nfifth");
+            return [first, second].map((node) => node.parentNode === made.node);
+        }"""
+    )
+    assert kept == [True, True]
 
 
-async def test_what_a_reader_has_selected_stays_so_while_the_text_grows(pages: Opener) -> None:
-    async with serving(saying()) as here:
-        shown = await _opened(pages, here.url)
-        selected = await shown.eval(
-            """async () => {
-                const { Markdown } = await import(new URL("console/markdown.js", document.baseURI));
-                const made = new Markdown();
-                document.getElementById("log").append(made.node);
-                made.show("```py\\nfirst = 1\\nsecond");
-                const text = made.node.querySelector("code").firstChild;
-                getSelection().setBaseAndExtent(text, 0, text, 5);
-                made.show(made.text + " = 2\\nthird = 3\\n```\\n\\nDone");
-                return [String(getSelection()), made.node.querySelector("code").textContent];
-            }"""
-        )
-        assert selected == ["first", "first = 1\nsecond = 2\nthird = 3"]
+async def test_what_a_reader_has_selected_stays_so_while_the_text_grows(shown: Shown) -> None:
+    selected = await shown.eval(
+        """async () => {
+            const { Markdown } = await import(new URL("console/markdown.js", document.baseURI));
+            const made = new Markdown();
+            document.getElementById("log").append(made.node);
+            made.show("```py\\nfirst = 1\\nsecond");
+            const text = made.node.querySelector("code").firstChild;
+            getSelection().setBaseAndExtent(text, 0, text, 5);
+            made.show(made.text + " = 2\\nthird = 3\\n```\\n\\nDone");
+            return [String(getSelection()), made.node.querySelector("code").textContent];
+        }"""
+    )
+    assert selected == ["first", "first = 1\nsecond = 2\nthird = 3"]
 
 
 SCHEMES: Final = st.sampled_from(
@@ -217,22 +213,20 @@ LINKS: Final = st.builds(
 )
 
 
-async def test_no_link_leads_elsewhere_than_to_the_web_and_the_post(pages: Opener) -> None:
-    async with serving(saying()) as here:
-        shown = await _opened(pages, here.url)
-        found = await shown.eval(
-            """async (texts) => {
-                const { Markdown } = await import(new URL("console/markdown.js", document.baseURI));
-                return texts.flatMap((text) => {
-                    const made = new Markdown();
-                    made.show(text);
-                    return [...made.node.querySelectorAll("*")].flatMap((node) =>
-                        node.href === undefined ? [node.localName] : [node.protocol, node.rel]);
-                });
-            }""",
-            _samples(LINKS, 500),
-        )
-        assert set(found) <= {
-            *("http:", "https:", "mailto:", "noopener noreferrer nofollow", "p", "span", "br"),
-        }
-        assert "https:" in found
+async def test_no_link_leads_elsewhere_than_to_the_web_and_the_post(shown: Shown) -> None:
+    found = await shown.eval(
+        """async (texts) => {
+            const { Markdown } = await import(new URL("console/markdown.js", document.baseURI));
+            return texts.flatMap((text) => {
+                const made = new Markdown();
+                made.show(text);
+                return [...made.node.querySelectorAll("*")].flatMap((node) =>
+                    node.href === undefined ? [node.localName] : [node.protocol, node.rel]);
+            });
+        }""",
+        _samples(LINKS, 500),
+    )
+    assert set(found) <= {
+        *("http:", "https:", "mailto:", "noopener noreferrer nofollow", "p", "span", "br"),
+    }
+    assert "https:" in found

@@ -1,5 +1,7 @@
 """Connections that break, servers that go and come back, keys that run out, and other tabs."""
 
+from functools import partial
+
 import pytest
 from playwright.async_api import Route, expect
 
@@ -8,30 +10,18 @@ from retinue.models.scripted import Scripted
 from retinue.serve import app
 from retinue.serve.bounds import Bounds
 from retinue.stores import InMemory
-from tests.serve.console.page import Opener
+from tests.serve.console.page import TWO_PICTURES, Opener
 from tests.serve.console.scenes import Held, saying
 from tests.serve.scenes import within
-from tests.serve.serving import Here, keys, listening, serving
+from tests.serve.serving import keys, listening, serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-OWN = {"viewport": {"width": 1200, "height": 800}}
-"""Of a page that no other test is shown on afterwards."""
-
-
-def cut(here: Here) -> None:
-    """Breaks all connections."""
-    for connection in [*here.server.server_state.connections]:
-        connection.transport.abort()  # pyright: ignore[reportAttributeAccessIssue]
 
 
 async def test_a_connection_on_which_nothing_comes_any_more_is_made_again(pages: Opener) -> None:
     held = Held(["One. "], ["Two."])
     async with serving(held.agent()) as here:
-        shown = await pages("about:blank", "", **OWN)
-        shown.url = here.url
-        await shown.page.clock.install()
-        await shown.page.goto(here.url)
+        shown = await pages(here.url, clock=True)
         await shown.ask("Speak", wait=False)
         await expect(shown.answers).to_have_text(["One."])
         async with shown.page.expect_request("**/events"):
@@ -68,24 +58,30 @@ async def test_a_question_that_cannot_be_sent_can_be_stopped(pages: Opener) -> N
     await shown.settled()
     await expect(shown.turns.locator("footer")).to_contain_text("It may not have arrived")
     await expect(shown.question).to_have_value("first")
+    await shown.question.press("Enter")
+    await expect(shown.page.get_by_text("The connection is lost")).to_be_visible()
+    await shown.button("New").click()
+    await expect(shown.page.get_by_text("The connection is lost")).to_be_hidden()
 
 
-async def test_a_turn_that_the_server_has_forgotten_says_so(pages: Opener) -> None:
+async def _refuse(status: int, route: Route) -> None:
+    fault = {"error": {"code": "refused", "message": "The key lacks it."}}
+    await route.fulfill(status=status, json=fault)
+
+
+async def test_a_turn_that_cannot_be_read_to_its_end_says_why(pages: Opener) -> None:
     held = Held(["Half"], [])
     async with serving(Agent(held, name="speaker")) as here:
-        shown = await pages(here.url, **OWN)
-        await shown.ask("Speak", wait=False)
-        await expect(shown.answers).to_have_text(["Half"])
-
-        async def forget(route: Route) -> None:
-            fault = {"error": {"code": "not_found", "message": "There is no turn."}}
-            await route.fulfill(status=404, json=fault)
-
-        await shown.page.route("**/events", forget)
-        cut(here)
-        await expect(shown.turns.locator("footer")).to_contain_text("knows nothing of this turn")
-        await expect(shown.answers).to_have_text(["Half"])
-        await expect(shown.button("Send")).to_be_visible()
+        shown = await pages(here.url)
+        for status, reason in ((404, "knows nothing of this turn"), (403, "The key lacks it.")):
+            await shown.page.route("**/events", partial(_refuse, status))
+            await shown.ask("Speak", wait=False)
+            await expect(shown.answers.last).to_have_text("Half")
+            here.cut()
+            await expect(shown.turns.last.locator("footer")).to_contain_text(reason)
+            await expect(shown.answers.last).to_have_text("Half")
+            await expect(shown.button("Send")).to_be_visible()
+        held.go.set()
 
 
 _ASK_WITH_OLD_KEY = """(isRunning) => {
@@ -110,7 +106,7 @@ async def test_a_key_that_runs_out_is_asked_for_and_nothing_is_lost(pages: Opene
             # At once, for the page asks for the load meanwhile.
             await shown.eval(_ASK_WITH_OLD_KEY, is_running)
             if is_running:
-                cut(here)
+                here.cut()
             await expect(shown.page.get_by_role("alert")).to_contain_text("is not known")
             await box.fill(secrets["ann"])
             await box.press("Enter")
@@ -119,19 +115,6 @@ async def test_a_key_that_runs_out_is_asked_for_and_nothing_is_lost(pages: Opene
         await expect(shown.answers).to_have_text(["One. Two."])
         await shown.settled()
         await expect(shown.turns).to_have_count(1)
-
-
-async def test_a_key_that_cannot_be_sent_is_no_key(pages: Opener) -> None:
-    access, _ = keys("ann")
-    async with serving(saying(), access=access) as here:
-        shown = await pages(here.url)
-        box = shown.page.get_by_label("API key or token")
-        await box.fill("Bearer schlüssel")
-        await box.press("Enter")
-        await expect(shown.page.get_by_role("alert")).to_contain_text("neither a key nor a token")
-        for _ in range(2):
-            await shown.page.keyboard.press("Escape")
-        await expect(box).to_be_visible()
 
 
 async def test_who_signs_out_leaves_nothing_for_the_next_one(pages: Opener) -> None:
@@ -147,6 +130,7 @@ async def test_who_signs_out_leaves_nothing_for_the_next_one(pages: Opener) -> N
         await shown.button("Sign out").click()
         await expect(box).to_be_visible()
         assert await shown.eval("sessionStorage.length") == 0
+        held.go.set()
 
 
 async def test_a_key_without_conversations_still_finds_its_turn_after_a_reload(
@@ -172,10 +156,7 @@ async def test_a_conversation_that_is_slow_to_open_does_not_take_the_place_of_an
     pages: Opener,
 ) -> None:
     async with serving(saying("one", "two", "three")) as here:
-        shown = await pages("about:blank", "", **OWN)
-        shown.url = here.url
-        await shown.page.clock.install()
-        await shown.page.goto(here.url)
+        shown = await pages(here.url, clock=True)
         await shown.ask("first")
         first = shown.page.url.partition("#")[2]
         await shown.button("New").click()
@@ -204,12 +185,11 @@ async def test_what_another_tab_said_is_there_when_somebody_comes_back(pages: Op
     async with serving(saying("one", "two")) as here:
         shown = await pages(here.url)
         await shown.ask("first")
-        other = await pages(here.url, shown.page.url.removeprefix(here.url))
-        await expect(other.answers).to_have_text(["one"])
-        await expect(other.conversations).to_have_count(1)
-        await shown.ask("second")
-        await other.eval("dispatchEvent(new Event('focus'))")
-        await expect(other.answers).to_have_text(["one", "two"])
+        await expect(shown.conversations).to_have_count(1)
+        body = {"input": "second", "conversation": shown.page.url.partition("#")[2]}
+        assert (await here.json("POST", "/v1/turns", body))[0] == 200
+        await shown.eval("dispatchEvent(new Event('focus'))")
+        await expect(shown.answers).to_have_text(["one", "two"])
 
 
 async def test_a_question_that_is_refused_can_be_asked_again(pages: Opener) -> None:
@@ -233,8 +213,13 @@ async def test_a_long_question_is_folded_and_kept_whole(pages: Opener) -> None:
         await expect(shown.answers).to_have_text(["one"])
         bubble = shown.turns.locator(".bubble")
         assert len(await bubble.inner_text()) < 3_000
-        await shown.button("Show all (500K characters)").click()
+        place = "document.getElementById('scroller').scrollTop"
+        before = await shown.eval(place)
+        await shown.button("Show all (500K characters)").press("Enter")
         assert len(await bubble.inner_text()) == len(text.strip())
+        await expect(shown.turns).to_be_focused()
+        await shown.eval(TWO_PICTURES)
+        assert await shown.eval(place) == before
 
 
 async def test_a_question_is_asked_also_where_the_browser_keeps_no_more(pages: Opener) -> None:
@@ -243,6 +228,7 @@ async def test_a_question_is_asked_also_where_the_browser_keeps_no_more(pages: O
         shown = await pages(here.url)
         await shown.eval(
             """() => {
+                sessionStorage["retinue.key"] = "rk-old";
                 for (let size = 2 ** 23; size >= 1; size /= 2) {
                     try {
                         sessionStorage[size] = "x".repeat(size);
@@ -250,7 +236,12 @@ async def test_a_question_is_asked_also_where_the_browser_keeps_no_more(pages: O
                 }
             }"""
         )
-        await shown.page.get_by_label("API key or token").fill(secrets["ann"])
-        await shown.page.keyboard.press("Enter")
+        box = shown.page.get_by_label("API key or token")
+        await box.fill(secrets["ann"])
+        await box.press("Enter")
         await shown.ask("Hello")
         await expect(shown.answers).to_have_text(["one"])
+        await shown.page.reload()
+        await expect(box).to_be_visible()
+        # What could not be overwritten is not taken up again.
+        await expect(shown.page.locator("#sign-in-complaint")).to_be_empty()

@@ -66,29 +66,11 @@ async def test_a_rejected_call_does_not_run_and_the_model_is_told_why(pages: Ope
         await expect(call_shown).to_contain_text("Too much")
 
 
-async def test_answers_to_several_calls_are_sent_together(pages: Opener) -> None:
+async def test_answers_to_several_calls_are_chosen_taken_back_and_sent_together(
+    pages: Opener,
+) -> None:
     both = [call("pay", amount=5, to="Ann"), call("pay", amount=6, to="Bob")]
     async with serving(payer(both, "Half of it is done.")) as here:
-        shown = await pages(here.url)
-        await shown.ask("Pay Ann five and Bob six.")
-        cards = shown.page.locator(".card")
-        await shown.button("Approve", cards.first).click()
-        await expect(shown.button("Send 1 of 2 answers")).to_be_enabled()
-        await shown.button("Reject…", cards.last).click()
-        await shown.page.keyboard.type("Too much")
-        await shown.button("Send 2 of 2 answers").click()
-        await expect(shown.answers).to_have_text(["Half of it is done."])
-        states = shown.page.locator(".call")
-        assert [await states.nth(at).get_attribute("data-state") for at in (0, 1)] == [
-            "done",
-            "failed",
-        ]
-        await expect(states.last).to_contain_text("Too much")
-
-
-async def test_what_is_chosen_for_several_calls_can_be_seen_and_taken_back(pages: Opener) -> None:
-    both = [call("pay", amount=5, to="Ann"), call("pay", amount=6, to="Bob")]
-    async with serving(payer(both, "Done.")) as here:
         shown = await pages(here.url)
         await shown.ask("Pay Ann five and Bob six.")
         first, last = (shown.page.locator(".card").nth(at) for at in (0, 1))
@@ -110,6 +92,17 @@ async def test_what_is_chosen_for_several_calls_can_be_seen_and_taken_back(pages
         await expect(shown.button("Send 0 of 2 answers")).to_be_disabled()
         await expect(shown.button("Edit…", last)).to_be_focused()
 
+        await shown.button("Approve", first).click()
+        await expect(shown.button("Send 1 of 2 answers")).to_be_enabled()
+        await shown.button("Reject…", last).click()
+        await shown.page.keyboard.type("Too much")
+        await shown.button("Send 2 of 2 answers").click()
+        await expect(shown.answers).to_have_text(["Half of it is done."])
+        states = shown.page.locator(".call")
+        await expect(states.first).to_have_attribute("data-state", "done")
+        await expect(states.last).to_have_attribute("data-state", "failed")
+        await expect(states.last).to_contain_text("Too much")
+
 
 async def test_long_numbers_are_shown_and_sent_as_they_are(pages: Opener) -> None:
     async with serving(payer(call("pay", amount=2**60 + 1, to="Ann"), "Done.")) as here:
@@ -124,16 +117,6 @@ async def test_long_numbers_are_shown_and_sent_as_they_are(pages: Opener) -> Non
         await box.fill((await box.input_value()).replace("Ann", "Bob"))
         await box.press("Control+Enter")
         await expect(shown.page.get_by_label("Result")).to_have_text(f"paid {2**60 + 1} to Bob")
-
-
-async def test_a_call_that_was_never_answered_does_not_wait_for_ever(pages: Opener) -> None:
-    async with serving(payer(call("pay", amount=5, to="Ann"), "Never mind.")) as here:
-        shown = await pages(here.url)
-        await shown.ask("Pay Ann five.")
-        state = shown.page.locator(".call")
-        await expect(state).to_have_attribute("data-state", "waiting")
-        await shown.ask("Forget it.")
-        await expect(state).to_have_attribute("data-state", "unfinished")
 
 
 async def test_calls_that_are_left_out_go_on_waiting(pages: Opener) -> None:
@@ -187,12 +170,17 @@ async def test_a_call_is_tried_again_when_somebody_has_mended_what_it_needs(page
 
 
 @pytest.mark.rule("R-HITL-5")
-async def test_a_new_question_closes_the_pause(pages: Opener) -> None:
+async def test_a_new_question_closes_the_pause_and_its_calls_do_not_wait_for_ever(
+    pages: Opener,
+) -> None:
     agent = payer(call("pay", amount=5, to="Ann"), "Never mind, then.")
     async with serving(agent) as here:
         shown = await pages(here.url)
         await shown.ask("Pay Ann five.")
         await expect(shown.button("Approve")).to_be_visible()
+        state = shown.page.locator(".call")
+        await expect(state).to_have_attribute("data-state", "waiting")
         await shown.ask("Forget it.")
         await expect(shown.answers).to_have_text(["Never mind, then."])
         await expect(shown.button("Approve")).to_have_count(0)
+        await expect(state).to_have_attribute("data-state", "unfinished")

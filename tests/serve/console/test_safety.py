@@ -20,31 +20,22 @@ EVIL = (
 )
 
 
-async def test_markup_of_the_model_stays_text(pages: Opener) -> None:
-    async with serving(saying(Say(text=[*EVIL]))) as here:
-        shown = await pages(here.url)
-        await shown.ask("Hello")
-        await expect(shown.answers).to_have_text([EVIL])
-        assert await shown.page.title() == "speaker · retinue"
-        inside = shown.turns.locator("script, img, iframe, .prose svg")
-        assert await inside.count() == 0
-        await shown.page.reload()
-        await expect(shown.answers).to_have_text([EVIL])
-        assert await inside.count() == 0
-
-
-async def test_markup_in_questions_calls_results_and_reasons_stays_text(pages: Opener) -> None:
-    async with serving(payer(call("pay", amount=5, to=EVIL), Say(thinking=EVIL, text="x"))) as here:
+async def test_markup_stays_text_wherever_it_stands(pages: Opener) -> None:
+    said = Say(thinking=EVIL, text=[*EVIL])
+    async with serving(payer(call("pay", amount=5, to=EVIL), said)) as here:
         shown = await pages(here.url)
         await shown.ask(EVIL)
-        await expect(shown.turns.locator(".bubble")).to_have_text(EVIL)
         await shown.button("Approve").click()
-        await expect(shown.answers).to_have_text(["x"])
-        await expect(shown.page.get_by_label("Result")).to_have_text(f"paid 5 to {EVIL}")
-        await expect(shown.turns.locator(".thoughts")).to_have_text(EVIL)
-        await expect(shown.conversations).to_contain_text("<script>")
-        assert await shown.page.title() == "payer · retinue"
-        assert await shown.page.locator("main img:not([alt='']), main iframe").count() == 0
+        for _ in range(2):
+            await expect(shown.answers).to_have_text([EVIL])
+            await expect(shown.turns.locator(".bubble")).to_have_text(EVIL)
+            await expect(shown.page.get_by_label("Result")).to_have_text(f"paid 5 to {EVIL}")
+            await expect(shown.turns.locator(".thoughts")).to_have_text(EVIL)
+            await expect(shown.conversations).to_contain_text("<script>")
+            assert await shown.page.title() == "payer · retinue"
+            assert await shown.page.locator("main img:not([alt='']), main iframe").count() == 0
+            assert await shown.turns.locator("script, img, iframe, .prose svg").count() == 0
+            await shown.page.reload()
 
 
 async def test_links_lead_only_to_the_web_and_pictures_are_not_fetched(pages: Opener) -> None:
@@ -123,9 +114,16 @@ async def test_a_key_is_asked_for_kept_in_the_tab_and_sent_along(pages: Opener) 
         await expect(dialog).to_be_visible()
         box = dialog.get_by_label("API key or token")
         await expect(box).to_be_focused()
-        await box.fill("rk-wrong")
-        await box.press("Enter")
-        await expect(dialog.get_by_role("alert")).to_contain_text("is not known")
+        for wrong, why in (
+            ("Bearer schlüssel", "neither a key nor a token"),
+            ("rk-wrong", "is not known"),
+        ):
+            await box.fill(wrong)
+            await box.press("Enter")
+            await expect(dialog.get_by_role("alert")).to_contain_text(why)
+        for _ in range(2):
+            await box.press("Escape")
+        await expect(dialog).to_be_visible()
         await box.fill(secrets["ann"])
         await box.press("Enter")
         await shown.ask("Hello")
@@ -134,6 +132,7 @@ async def test_a_key_is_asked_for_kept_in_the_tab_and_sent_along(pages: Opener) 
             "[sessionStorage['retinue.key'], localStorage.length, document.cookie]"
         )
         assert kept == [secrets["ann"], 0, ""]
+        await expect(shown.page.locator("#workers")).to_contain_text("no scope “metrics”")
         await shown.page.reload()
         await expect(shown.answers).to_have_text(["one"])
 
@@ -144,15 +143,6 @@ async def test_a_key_is_asked_for_kept_in_the_tab_and_sent_along(pages: Opener) 
         await expect(shown.conversations).to_have_count(0)
         await expect(shown.turns).to_have_count(0)
         assert conversation in shown.page.url
-
-
-async def test_a_key_without_a_scope_is_told_what_it_lacks(pages: Opener) -> None:
-    access, secrets = keys("ann")
-    async with serving(saying("one"), access=access) as here:
-        shown = await pages(here.url)
-        await shown.page.get_by_label("API key or token").fill(secrets["ann"])
-        await shown.page.keyboard.press("Enter")
-        await expect(shown.page.locator("#workers")).to_contain_text("no scope “metrics”")
 
 
 async def test_the_console_works_where_the_app_is_mounted(pages: Opener) -> None:

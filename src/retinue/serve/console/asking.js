@@ -57,12 +57,14 @@ export class Asking {
     try {
       await this._started(turn, asked);
     } catch (error) {
+      if (asked.turn) return; // which has failed by then
       this._failed(turn, error.message);
-      if (!asked.turn && asked.body?.input) this.page.giveBack(asked.body.input);
+      if (asked.body?.input) this.page.giveBack(asked.body.input);
     }
   }
 
-  /** Follows a turn. The promise is kept when the server has taken the request. */
+  /** Follows a turn. The promise is kept when the server has taken the request, and broken when it
+   * has not. What stops this page from reading on later is a failure of the turn. */
   _started(turn, asked) {
     const [conversation, abort] = [this.page.id, new AbortController()];
     const active = (this._active = { turn, asked, abort });
@@ -75,6 +77,7 @@ export class Asking {
       const told = {
         event: (event) => this._took(turn, event),
         begun: () => {
+          turn.id ??= asked.turn;
           running.set(conversation, asked);
           if (active.stopped) this.stop();
           resolve();
@@ -93,6 +96,7 @@ export class Asking {
         (error) => {
           if (abort.signal.aborted) return;
           this._over(conversation);
+          if (asked.turn) this._failed(turn, error.message);
           reject(error);
         },
       );

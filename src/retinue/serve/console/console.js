@@ -121,6 +121,7 @@ class Console {
         this.say(null);
         return given;
       } catch (error) {
+        if (!isAwaited()) break;
         const isRefused = error instanceof Refused;
         this.say(isRefused ? error.message : "The server cannot be reached. Trying again…");
         if (isRefused && error.status < 500 && error.status !== 429) return null;
@@ -168,10 +169,12 @@ class Console {
 
   async open(id) {
     this.asking.leave();
+    this.say(null);
     this.id = id;
     this.inspect(null);
     this.tree.mark(id);
     if (this.cards.some((card) => card.keeps)) this.tree.refresh();
+    const hadFocus = $("log").contains(document.activeElement);
     this.conversation.clear(id);
     const opening = (this.opening = {});
     const isOpen = () => opening === this.opening;
@@ -179,6 +182,8 @@ class Console {
     const [about, page] = (id === null ? null : await this.patiently(read, isOpen)) ?? [];
     if (!isOpen()) return;
     if (page) this.conversation.show(page);
+    const isLost = hadFocus && document.activeElement === document.body;
+    if (isLost) $("log").lastElementChild?.focus({ preventScroll: true });
     if (!this.asking.isActive) this.rejoin(about);
     this.welcome();
   }

@@ -39,7 +39,7 @@ export class Conversation {
     latest.addEventListener("click", () => this.toEnd());
     // Who unfolds something wants to read it there, and not what comes at the end.
     log.addEventListener("click", (event) => {
-      if (event.target.closest("summary")) this._sticks = false;
+      if (event.target.closest("summary, .more")) this._sticks = false;
     });
   }
 
@@ -80,10 +80,10 @@ export class Conversation {
   async more() {
     if (this._before === null || this._isReading) return;
     this._isReading = true;
-    const { id } = this;
+    const { id, turns } = this;
     try {
       const page = await this._page(id, this._before);
-      if (this.id === id) this._take(page);
+      if (this.turns === turns) this._take(page); // else it was opened anew meanwhile
       requestAnimationFrame(() => this._scrolled()); // perhaps that was not enough
     } catch {
       // the button is still there
@@ -107,7 +107,7 @@ export class Conversation {
     return turn;
   }
 
-  /** Whether the log has this turn. */
+  /** Whether the log has this turn already, as another object. */
   has(turn) {
     return this.turns.some((one) => one !== turn && one.id === turn.id);
   }
@@ -158,7 +158,8 @@ export class Conversation {
     const isCut = held && messages.at(-1)?.turn === held.id && held.status === "stored";
     this._entries = isCut ? [...messages, ...this._entries] : messages;
     const first = isCut ? this.turns.shift() : null;
-    const fresh = turnsOf(isCut ? this._entries : messages);
+    const read = turnsOf(isCut ? this._entries : messages);
+    const fresh = read.filter((turn) => !this.has(turn)); // one that was asked meanwhile is shown
     this._before = before ?? null;
     const anchor =
       this.log.firstElementChild === this._older
@@ -168,11 +169,13 @@ export class Conversation {
     // The browser's own anchoring does not act at the very top, and would act twice elsewhere.
     this._scroller.style.overflowAnchor = "none";
     const nodes = fresh.map((turn) => this._view(turn).node);
+    const isFocused = document.activeElement === this._older;
     this._older.remove();
     if (first) this._views.get(first).node.remove();
     this.log.prepend(...(this._before === null ? [] : [this._older]), ...nodes);
     this.turns.unshift(...fresh);
-    this._entries = fresh.length ? this._entries.slice(0, fresh[0].entries) : [];
+    this._entries = this._entries.slice(0, read[0]?.entries ?? 0);
+    if (isFocused) this.log.firstElementChild.focus({ preventScroll: true });
     if (anchor?.isConnected)
       this._scroller.scrollTop += anchor.getBoundingClientRect().top - height;
     requestAnimationFrame(() => this._scroller.style.removeProperty("overflow-anchor"));

@@ -15,9 +15,10 @@ export function recall(name) {
 
 /** Keeps a text under a name. */
 export function keep(name, text) {
-  here.delete(name);
   try {
+    sessionStorage.removeItem(PREFIX + name); // or it would be back when there is no place for this
     sessionStorage.setItem(PREFIX + name, text);
+    here.delete(name);
   } catch {
     here.set(name, text);
   }

@@ -215,6 +215,7 @@ class Card {
       this._buttons[at].setAttribute("aria-pressed", String(one === choice)),
     );
   }
+
   /** Opens a box to write in. Ctrl+Enter sends it, Enter too if it is prose; Escape closes it. */
   _ask(form) {
     const { words, code, label, start } = FORMS[form];

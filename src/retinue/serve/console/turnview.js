@@ -101,11 +101,13 @@ function partOf(part) {
 function textOf(text) {
   if (text.length <= LONG) return el("div", { text, dir: "auto" });
   const shown = el("div", { text: `${text.slice(0, LONG)}…`, dir: "auto" });
-  const more = el("button", { type: "button", class: "quiet" }, `Show all (${size(text.length)})`);
-  more.addEventListener("click", () => {
+  const words = `Show all (${size(text.length)})`;
+  const unfold = () => {
     shown.textContent = text;
+    more.closest("article").focus({ preventScroll: true });
     more.remove();
-  });
+  };
+  const more = button(words, null, unfold, { words, class: "quiet more" });
   return el("div", {}, shown, more);
 }
 
