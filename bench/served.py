@@ -106,7 +106,7 @@ async def bare_grpc() -> None:
     from retinue.serve.grpc.v1.agents_pb2_grpc import AgentsServicer, add_AgentsServicer_to_server
 
     def write(event: Event) -> Any:
-        return shown(event, TURN, "")
+        return shown(event, TURN, TURN, "")
 
     class Bare(AgentsServicer):
         async def Run(self, request: Any, context: Any) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]

@@ -157,7 +157,7 @@ async def spinning(folder: Path) -> Row:
     told: list[str] = []
     for isolation in (None, "process"):
         mark = folder / f"{isolation}"
-        one = tool(spin, timeout=0.5, isolation=isolation) if isolation else tool(spin, timeout=0.5)
+        one = tool(timeout=0.5, isolation=isolation)(spin)
         model = Scripted(call("spin", mark=str(mark)), "I go on.")
         async with Agent(model, tools=[one]) as agent:
             await agent.run("Go.")
@@ -173,7 +173,7 @@ async def cancelled() -> Row:
     took: list[float] = []
     for _ in range(5):
         turn = agent.stream("Talk.")
-        seen = 0
+        seen, began = 0, 0.0
         async for _event in turn:
             seen += 1
             if seen == 20:

@@ -39,9 +39,10 @@ class Agents:
             caller = self._admit(context)
             job = started(self._gateway, request, remaining=_remaining(context))
             async with await self._gateway.start(caller, job) as reader:
+                turn, stream = reader.turn.turn, reader.turn.stream
                 while batch := await reader.next():
                     for event in batch:
-                        await _write(context, shown(event, reader.turn, request.request_id))
+                        await _write(context, shown(event, turn, stream, request.request_id))
 
     async def Converse(
         self,

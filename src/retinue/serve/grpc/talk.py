@@ -13,7 +13,7 @@ from retinue.serve.gateway import Gateway
 from retinue.serve.grpc.asking import answering, started
 from retinue.serve.grpc.codes import number_of
 from retinue.serve.grpc.v1 import agents_pb2 as pb
-from retinue.serve.keeping import Kept, Reader
+from retinue.serve.keeping import Reader
 from retinue.serve.wire import Place, Sent, encode
 
 MOST: Final = 1_000
@@ -135,12 +135,12 @@ class Talk:
         turn = ""
         try:
             async with await read() as reader:
-                turn = reader.turn.turn
+                turn, stream = reader.turn.turn, reader.turn.stream
                 with self._window(turn, size) as window:
                     while batch := await reader.next():
                         for event in batch:
                             await window.room(event.seq)
-                            await self._events.put(shown(event, reader.turn, request_id))
+                            await self._events.put(shown(event, turn, stream, request_id))
         except Exception as error:
             record(error, "Converse")
             await self._refuse(error, request_id, turn)
@@ -192,12 +192,12 @@ class Talk:
         )
 
 
-def shown(event: Sent, turn: Kept, request_id: str) -> pb.Event:
+def shown(event: Sent, turn: str, stream: str, request_id: str) -> pb.Event:
     """An event as it is sent."""
     return pb.Event(
         request_id=request_id,
-        turn=turn.turn,
-        stream=turn.stream,
+        turn=turn,
+        stream=stream,
         seq=event.seq,
         type=str(type(event).__struct_config__.tag),
         json=encode(event).decode(),
