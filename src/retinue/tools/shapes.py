@@ -1,9 +1,13 @@
 """`isinstance` for values from anywhere: what they hold is then `Any`, not unknown."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeGuard
+from types import MappingProxyType
+from typing import Any, Final, TypeGuard
 
 from retinue.errors import ConfigError
+
+# The usual ones first: the abstract class is asked through Python code, for each turn's state.
+_MAPPINGS: Final = (dict, MappingProxyType, Mapping)
 
 
 def is_dict(value: object) -> TypeGuard[dict[Any, Any]]:
@@ -13,7 +17,7 @@ def is_dict(value: object) -> TypeGuard[dict[Any, Any]]:
 
 def is_mapping(value: object) -> TypeGuard[Mapping[Any, Any]]:
     """Any mapping."""
-    return isinstance(value, Mapping)
+    return isinstance(value, _MAPPINGS)
 
 
 def is_list(value: object) -> TypeGuard[list[Any]]:
