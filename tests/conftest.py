@@ -5,6 +5,7 @@ in CI. A whole run ends by telling which rules and behaviours have a test.
 import gc
 import logging
 import os
+import signal
 from collections.abc import Generator, Iterator
 
 import pytest
@@ -42,6 +43,9 @@ _coverage = pytest.StashKey[Coverage]()
 
 
 def pytest_configure() -> None:
+    # A script that runs the tests in the background hands them down that Ctrl-C is ignored.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     logging.getLogger("asyncio").addHandler(_complaints)
 
 
