@@ -8,8 +8,9 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from retinue.chains.events import Event
 from tests.serve.scenes import within
 
 ROOT: Final = Path(__file__).parents[3]
@@ -116,3 +117,10 @@ async def line_of(file: Path, count: int = 1) -> str:
 
 def _lines(file: Path) -> list[str]:
     return file.read_text().splitlines() if file.exists() else []
+
+
+async def seen_until(stream: Any, kind: type[Event], into: list[Event]) -> None:
+    """Reads a turn up to an event of this kind."""
+    async with asyncio.timeout(START):
+        while not (into and isinstance(into[-1], kind)):
+            into.append(await anext(stream))

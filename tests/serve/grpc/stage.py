@@ -1,7 +1,7 @@
 """A gateway with workers, over loopback; links without a network."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -26,6 +26,11 @@ from tests.serve.scenes import within
 def job(agent: str = "a", text: str = "Hello", **options: Any) -> Job:
     """A job for an agent."""
     return Job(agent=agent, messages=(user(text),), **options)
+
+
+def by_name(workers: Sequence[Any], asked: Job) -> Any:
+    """The first by its name."""
+    return min(workers, key=lambda one: one.name)
 
 
 def hello(name: str = "w", *, agents: tuple[str, ...] = ("a",), **fields: Any) -> pb.Hello:

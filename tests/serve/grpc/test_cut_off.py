@@ -2,7 +2,6 @@
 twice."""
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +14,13 @@ from retinue.models.scripted import Scripted
 from retinue.serve.grpc import Worker, channels
 from retinue.serve.grpc.v1 import agents_pb2 as pb
 from retinue.serve.grpc.v1.agents_pb2_grpc import AgentsStub
-from retinue.serve.jobs import Job
 from retinue.stores import SQLite
-from tests.serve.grpc.processes import START, line_of, worker
-from tests.serve.grpc.stage import job, stage
+from tests.serve.grpc.processes import START, line_of, seen_until, worker
+from tests.serve.grpc.stage import by_name, job, stage
 from tests.serve.grpc.wires import wire
 from tests.serve.scenes import Stuck, all_of, within
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-
-def by_name(workers: Sequence[Any], asked: Job) -> Any:
-    """The first by its name."""
-    return min(workers, key=lambda one: one.name)
-
-
-async def seen_until(stream: Any, kind: type[Event], into: list[Event]) -> None:
-    """Reads a turn up to an event of this kind."""
-    async with asyncio.timeout(START):
-        while not (into and isinstance(into[-1], kind)):
-            into.append(await anext(stream))
 
 
 async def said_in(folder: Path) -> list[tuple[str, str]]:

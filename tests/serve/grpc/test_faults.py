@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,24 +19,11 @@ from retinue.chains.events import (
 from retinue.serve.access import ApiKeys, new_key
 from retinue.serve.grpc.v1 import agents_pb2 as pb
 from retinue.serve.grpc.v1.agents_pb2_grpc import AgentsStub
-from retinue.serve.jobs import Job
-from tests.serve.grpc.processes import START, child, line_of, worker
-from tests.serve.grpc.stage import event_of, job, stage, text_of
+from tests.serve.grpc.processes import START, child, line_of, seen_until, worker
+from tests.serve.grpc.stage import by_name, event_of, job, stage, text_of
 from tests.serve.scenes import all_of, kinds, within
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-
-def by_name(workers: Sequence[Any], asked: Job) -> Any:
-    """The first by its name."""
-    return min(workers, key=lambda one: one.name)
-
-
-async def seen_until(running: Any, kind: type[Event], into: list[Event]) -> None:
-    """Reads a turn up to an event of this kind."""
-    async with asyncio.timeout(START):
-        while not (into and isinstance(into[-1], kind)):
-            into.append(await anext(running))
 
 
 def numbered(events: list[Event]) -> bool:
