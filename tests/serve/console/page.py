@@ -73,6 +73,11 @@ class Shown:
         return self.page.get_by_label("Your question")
 
     @property
+    def key(self) -> Locator:
+        """Where the key or the token is asked for."""
+        return self.page.get_by_label("API key or token")
+
+    @property
     def turns(self) -> Locator:
         """The turns of the open conversation."""
         return self.page.locator("article.turn")
@@ -90,6 +95,11 @@ class Shown:
     def button(self, name: str, within: Locator | None = None) -> Locator:
         """The button of this name."""
         return (within or self.page).get_by_role("button", name=name, exact=True)
+
+    async def sign_in(self, secret: str) -> None:
+        """Gives a key or a token."""
+        await self.key.fill(secret)
+        await self.key.press("Enter")
 
     async def ask(self, text: str, *, wait: bool = True) -> None:
         """Asks something; by default until the turn is over."""

@@ -97,9 +97,7 @@ async def test_a_key_that_runs_out_is_asked_for_and_nothing_is_lost(pages: Opene
     held = Held(["One. "], ["Two."])
     async with serving(held.agent(), access=access) as here:
         shown = await pages(here.url)
-        box = shown.page.get_by_label("API key or token")
-        await box.fill(secrets["ann"])
-        await box.press("Enter")
+        await shown.sign_in(secrets["ann"])
         await expect(shown.page.locator("#agent-name")).to_have_text("speaker")
 
         for is_running in (False, True):
@@ -108,8 +106,7 @@ async def test_a_key_that_runs_out_is_asked_for_and_nothing_is_lost(pages: Opene
             if is_running:
                 here.cut()
             await expect(shown.page.get_by_role("alert")).to_contain_text("is not known")
-            await box.fill(secrets["ann"])
-            await box.press("Enter")
+            await shown.sign_in(secrets["ann"])
             await expect(shown.answers).to_have_text(["One."])
         held.go.set()
         await expect(shown.answers).to_have_text(["One. Two."])
@@ -122,13 +119,11 @@ async def test_who_signs_out_leaves_nothing_for_the_next_one(pages: Opener) -> N
     held = Held(["One."], [])
     async with serving(held.agent(), access=access) as here:
         shown = await pages(here.url)
-        box = shown.page.get_by_label("API key or token")
-        await box.fill(secrets["ann"])
-        await box.press("Enter")
+        await shown.sign_in(secrets["ann"])
         await shown.ask("My secret", wait=False)
         await expect(shown.answers).to_have_text(["One."])
         await shown.button("Sign out").click()
-        await expect(box).to_be_visible()
+        await expect(shown.key).to_be_visible()
         assert await shown.eval("sessionStorage.length") == 0
         held.go.set()
 
@@ -140,9 +135,7 @@ async def test_a_key_without_conversations_still_finds_its_turn_after_a_reload(
     held = Held(["One. "], ["Two."])
     async with serving(held.agent(), access=access) as here:
         shown = await pages(here.url)
-        box = shown.page.get_by_label("API key or token")
-        await box.fill(secrets["ann"])
-        await box.press("Enter")
+        await shown.sign_in(secrets["ann"])
         await shown.ask("Speak", wait=False)
         await expect(shown.answers).to_have_text(["One."])
         await shown.page.reload()
@@ -236,12 +229,10 @@ async def test_a_question_is_asked_also_where_the_browser_keeps_no_more(pages: O
                 }
             }"""
         )
-        box = shown.page.get_by_label("API key or token")
-        await box.fill(secrets["ann"])
-        await box.press("Enter")
+        await shown.sign_in(secrets["ann"])
         await shown.ask("Hello")
         await expect(shown.answers).to_have_text(["one"])
         await shown.page.reload()
-        await expect(box).to_be_visible()
+        await expect(shown.key).to_be_visible()
         # What could not be overwritten is not taken up again.
         await expect(shown.page.locator("#sign-in-complaint")).to_be_empty()

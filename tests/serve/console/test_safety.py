@@ -112,20 +112,17 @@ async def test_a_key_is_asked_for_kept_in_the_tab_and_sent_along(pages: Opener) 
         shown = await pages(here.url)
         dialog = shown.page.get_by_role("dialog", name="Sign in")
         await expect(dialog).to_be_visible()
-        box = dialog.get_by_label("API key or token")
-        await expect(box).to_be_focused()
+        await expect(shown.key).to_be_focused()
         for wrong, why in (
             ("Bearer schlüssel", "neither a key nor a token"),
             ("rk-wrong", "is not known"),
         ):
-            await box.fill(wrong)
-            await box.press("Enter")
+            await shown.sign_in(wrong)
             await expect(dialog.get_by_role("alert")).to_contain_text(why)
         for _ in range(2):
-            await box.press("Escape")
+            await shown.key.press("Escape")
         await expect(dialog).to_be_visible()
-        await box.fill(secrets["ann"])
-        await box.press("Enter")
+        await shown.sign_in(secrets["ann"])
         await shown.ask("Hello")
         await expect(shown.answers).to_have_text(["one"])
         kept = await shown.eval(
@@ -138,8 +135,7 @@ async def test_a_key_is_asked_for_kept_in_the_tab_and_sent_along(pages: Opener) 
 
         conversation = shown.page.url.partition("#")[2]
         await shown.button("Sign out").click()
-        await box.fill(secrets["bob"])
-        await box.press("Enter")
+        await shown.sign_in(secrets["bob"])
         await expect(shown.conversations).to_have_count(0)
         await expect(shown.turns).to_have_count(0)
         assert conversation in shown.page.url
