@@ -73,7 +73,7 @@ $(READY): pyproject.toml requirements/lock.txt requirements/weights.txt
 	touch $(READY)
 
 # Where there is no npm, or its registry is out of reach, the tests of this client are left out,
-# which their run says. npm itself does not try again when a proxy answers in the registry's place.
+# which their run says; in CI that fails. npm itself does not try again when a proxy answers in the registry's place.
 $(AGUI_READY): $(AGUI)/package.json $(AGUI)/package-lock.json
 	@if command -v npm >/dev/null; then \
 		for wait in 5 20 0; do npm ci --prefix $(AGUI) && exit; sleep $$wait; done; \

@@ -37,7 +37,9 @@ class Row:
             shown = f"{ratio:.1f}" if self.most is None else f"{ratio:.2f}"
             beside = f"{_number(bare, self.unit):>12}{shown:>7}x"
             if self.most is not None:
-                verdict = "met" if ratio <= self.most else f"missed by {ratio - self.most:.2g}x"
+                over = f"{ratio - self.most:.2f}"
+                missed = "just missed" if over == "0.00" else f"missed by {over}x"
+                verdict = "met" if ratio <= self.most else missed
                 goal = f"≤ {self.most:.2f}x: {verdict}"
         if self.goal is not None:
             missed = f"missed by {_number(value - self.goal, self.unit)}"

@@ -43,7 +43,7 @@ _coverage = pytest.StashKey[Coverage]()
 
 
 def pytest_configure() -> None:
-    # A script that runs the tests in the background hands them down that Ctrl-C is ignored.
+    # Where a script runs the tests in the background, they inherit that Ctrl-C is ignored.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     logging.getLogger("asyncio").addHandler(_complaints)

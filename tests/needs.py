@@ -103,7 +103,7 @@ AGUI_CLIENT: Final = Program(
     "AG-UI's own client",
     "node",
     ("node",),
-    "on Debian: apt-get install nodejs npm; then make test",
+    "on Debian: apt-get install nodejs npm; then make test, with npm's registry in reach",
     Path(__file__).parent / "serve/agui_client/node_modules",
 )
 

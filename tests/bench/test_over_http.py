@@ -59,7 +59,13 @@ async def test_a_floor_that_sends_something_else_is_found_out(both: Pair) -> Non
 
 
 @pytest.mark.parametrize(
-    ("figure", "told"), [(14.0, "≤ 1.50x: met"), (15.0, "≤ 1.50x: met"), (17.5, "missed by 0.25x")]
+    ("figure", "told"),
+    [
+        (14.0, "≤ 1.50x: met"),
+        (15.0, "≤ 1.50x: met"),
+        (15.03, "just missed"),
+        (17.5, "missed by 0.25x"),
+    ],
 )
 def test_a_line_says_whether_the_multiple_of_the_floor_is_met(figure: float, told: str) -> None:
     row = Row("a turn", "work", "us", "µs", None, "bare_us", 1.5)

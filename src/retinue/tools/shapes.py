@@ -6,7 +6,7 @@ from typing import Any, Final, TypeGuard
 
 from retinue.errors import ConfigError
 
-# The usual ones first: the abstract class is asked through Python code, for each turn's state.
+# The usual ones first: asking the abstract class runs Python code, and every turn asks.
 _MAPPINGS: Final = (dict, MappingProxyType, Mapping)
 
 
