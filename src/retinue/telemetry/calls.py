@@ -7,7 +7,6 @@ round it, which sees errors and the whole answer.
 
 from contextvars import ContextVar
 from itertools import zip_longest
-from time import perf_counter, time_ns
 from types import TracebackType
 from typing import Final, Self
 
@@ -19,7 +18,7 @@ from retinue.chains import ChatRequest, ChatResponse
 from retinue.errors import ModelError
 from retinue.messages import Delta, Usage
 from retinue.telemetry import conventions as names
-from retinue.telemetry.spans import Recorder, mark
+from retinue.telemetry.spans import Recorder, Stopwatch, mark
 
 
 class ModelCall:
@@ -39,7 +38,7 @@ class ModelCall:
     """
 
     __slots__ = (
-        "_began", "_ended", "_first", "_measured", "_recorder", "asked", "finished", "outer",
+        "_ended", "_first", "_measured", "_recorder", "_watch", "asked", "finished", "outer",
         "request", "span", "spent_before",
     )  # fmt: skip
 
@@ -47,16 +46,17 @@ class ModelCall:
         self.asked = names.asked(request)
         told, self._measured = names.of_chat(request, *self.asked)
         self._recorder = recorder
-        self._first: float | None = None
-        self._ended: tuple[float, int] | None = None
+        self._first: int | None = None
+        self._ended: int | None = None
         self.request = request
         self.outer = outer
         self.finished = False
         self.spent_before = len(request.spent)
-        self._began = perf_counter()
+        self._watch = Stopwatch()
         self.span = recorder.tracer.start_span(
-            f"chat {self._measured[names.MODEL]}", outer, kind=SpanKind.CLIENT, attributes=told
-        )
+            f"chat {self._measured[names.MODEL]}", outer, SpanKind.CLIENT, told,
+            start_time=self._watch.began,
+        )  # fmt: skip
         if self.span.get_span_context().is_valid:
             context.attach(trace.set_span_in_context(self.span))  # `Chat` puts it back
         content = recorder.content
@@ -69,13 +69,13 @@ class ModelCall:
     def feed(self, delta: Delta) -> tuple[Delta]:
         """Lets it pass."""
         if self._first is None:
-            self._first = perf_counter()
+            self._first = self._watch.elapsed()
         return (delta,)
 
     def flush(self) -> tuple[Delta, ...]:
         """The model has said all; what layers do from here on is not its work."""
         self.finished = True
-        self._ended = perf_counter(), time_ns()
+        self._ended = self._watch.elapsed()
         context.attach(self.outer)
         return ()
 
@@ -83,7 +83,7 @@ class ModelCall:
         """Notes a try that failed before its first token."""
         kind = {names.ERROR: names.error_type(error)}
         told = {**kind, **names.http_status_of(error), names.WAIT: wait}
-        self.span.add_event(names.RETRY, told)
+        self.span.add_event(names.RETRY, told, self._watch.began + self._watch.elapsed())
 
     def answered(self, usage: Usage | None, response: ChatResponse | None) -> None:
         """Ends it.
@@ -120,17 +120,17 @@ class ModelCall:
     def _end(self, usage: Usage | None) -> None:
         recorder, measured, span = self._recorder, self._measured, self.span
         where = trace.set_span_in_context(span)
-        ended, at = self._ended or (perf_counter(), None)
-        recorder.duration.record(ended - self._began, measured, where)
+        took = self._watch.elapsed() if self._ended is None else self._ended
+        recorder.duration.record(took / 1e9, measured, where)
         if usage is not None:
             for kind, count in names.counts(usage):
                 recorder.tokens.record(count, {**measured, names.TOKEN_TYPE: kind}, where)
             span.set_attributes(names.of_usage(usage))
         if self.request.stream and self._first is not None:
-            seconds = self._first - self._began
+            seconds = self._first / 1e9
             recorder.first_chunk.record(seconds, measured, where)
             span.set_attribute(names.FIRST_CHUNK, seconds)
-        span.end(at)
+        span.end(self._watch.began + took)
 
 
 class Chat:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from time import perf_counter
+from time import perf_counter_ns, time_ns
 from types import TracebackType
 from typing import Final, Self
 
@@ -65,6 +65,26 @@ class Recorder:
         return self.texts.text(said(error)) or None
 
 
+class Stopwatch:
+    """Runs from when it is made. Its span's length and its metrics are read from it alone.
+
+    So they agree to the nanosecond, and no correction of the machine's clock shows in either.
+
+    Attributes:
+        began: when it was made, in nanoseconds since 1970.
+    """
+
+    __slots__ = ("_ticks", "began")
+
+    def __init__(self) -> None:
+        self.began = time_ns()
+        self._ticks = perf_counter_ns()
+
+    def elapsed(self) -> int:
+        """Nanoseconds since then."""
+        return perf_counter_ns() - self._ticks
+
+
 class Operation:
     """A turn, a round or a tool run: a span that is current while its `with` block runs.
 
@@ -76,7 +96,7 @@ class Operation:
         links: spans of other turns that it goes on from.
     """
 
-    __slots__ = ("_began", "_context", "_measured", "_recorder", "_token", "recording", "span")
+    __slots__ = ("_context", "_measured", "_recorder", "_token", "_watch", "recording", "span")
 
     def __init__(
         self,
@@ -88,8 +108,10 @@ class Operation:
     ) -> None:
         self._recorder = recorder
         self._measured = measured
-        self._began = perf_counter()
-        self.span = recorder.tracer.start_span(name, attributes=attributes, links=links)
+        self._watch = Stopwatch()
+        self.span = recorder.tracer.start_span(
+            name, attributes=attributes, links=links, start_time=self._watch.began
+        )
         self.recording = self.span.is_recording()
         self._context: Context | None = None
 
@@ -104,10 +126,10 @@ class Operation:
     ) -> None:
         if error is not None:
             self.failed(error)
+        took = self._watch.elapsed()
         if self._measured is not None:
-            took = perf_counter() - self._began
-            self._recorder.duration.record(took, self._measured, self._context)
-        self.span.end()
+            self._recorder.duration.record(took / 1e9, self._measured, self._context)
+        self.span.end(self._watch.began + took)
         if self._context is not None:
             context.detach(self._token)
 
