@@ -39,13 +39,18 @@ print(json.dumps({{
 def fresh_import(src: Path, package: str = "retinue") -> dict[str, Any]:
     """What importing the package in a new process costs, loads and offers.
 
+    Python may keep what it compiles, as it does for a package that is installed, also where the
+    environment forbids it; otherwise each run would time the compiler.
+
     Returns:
         `seconds` of CPU, the top-level modules `loaded`, the names in `all`, the `stray` public
         names that are there, and those of `all` that are `missing`.
     """
+    compiled = "PYTHONDONTWRITEBYTECODE"
+    kept = {name: value for name, value in os.environ.items() if name != compiled}
     done = subprocess.run(
         [sys.executable, "-c", _REPORT.format(package=package)],
-        env={**os.environ, "PYTHONPATH": str(src)},
+        env={**kept, "PYTHONPATH": str(src)},
         capture_output=True,
         text=True,
         check=True,

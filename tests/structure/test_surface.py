@@ -18,7 +18,8 @@ def test_importing_the_package_loads_no_library_of_a_provider_server_or_database
 
 
 def test_importing_the_package_is_quick() -> None:
-    assert min(fresh_import(SRC)["seconds"] for _ in range(5)) <= IMPORT_SECONDS
+    tries = (fresh_import(SRC)["seconds"] for _ in range(10))  # the first may have to compile
+    assert any(seconds <= IMPORT_SECONDS for seconds in tries)
 
 
 def test_public_things_have_docstrings() -> None:
@@ -33,6 +34,15 @@ def module(root: Path, text: str) -> Path:
 def test_a_slow_import_is_measured(tmp_path: Path) -> None:
     slow = "import time\nend = time.process_time() + 0.25\nwhile time.process_time() < end: pass"
     assert fresh_import(module(tmp_path, slow), "room")["seconds"] > IMPORT_SECONDS
+
+
+def test_an_import_is_measured_without_the_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.delenv("PYTHONPYCACHEPREFIX", raising=False)
+    fresh_import(module(tmp_path, "x = 1"), "room")
+    assert [*tmp_path.rglob("room.*.pyc")]
 
 
 def test_a_heavy_import_is_found(tmp_path: Path) -> None:
