@@ -11,6 +11,7 @@ from aiohttp import web
 
 from retinue.errors import ModelBroken, ModelError, ModelRefused, ModelUnreachable
 from retinue.models.openai.model import OpenAI
+from retinue.testing.faulty import PROMPT
 from tests.models.calling import Heard, ask, chat
 from tests.provider import run_script
 
@@ -313,7 +314,7 @@ async def test_a_stream_that_never_ends_after_its_end_marker_does_not_hold_the_a
         return response
 
     async with serving(endless) as address:
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(PROMPT):
             assert (await ask(OpenAI("m", base_url=address), stream=True)).text == "ok"
         released.set()
 

