@@ -43,9 +43,12 @@ _coverage = pytest.StashKey[Coverage]()
 
 
 def pytest_configure() -> None:
-    # Where a script runs the tests in the background, they inherit that Ctrl-C is ignored.
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Tests inherit that Ctrl-C is ignored where a script runs them in the background, and that a
+    # lost terminal is under nohup; so would the processes that they start and signal.
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            ends = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+            signal.signal(number, ends)
     logging.getLogger("asyncio").addHandler(_complaints)
 
 
