@@ -219,7 +219,7 @@ async def test_what_the_retriever_gives_is_checked() -> None:
         ({"timeout": 0}, "give seconds, or None"),
         ({"timeout": float("nan")}, "give seconds, or None"),
         ({"timeout": "10"}, "timeout='10'"),
-        ({"wording": lambda question: question}, "is a function"),
+        ({"wording": str.upper}, "is a function"),
         ({"wording": "Use: {documents}"}, "is a function"),
     ],
     ids=repr,

@@ -58,7 +58,6 @@ async def test_a_stream_hook_that_gives_no_transform_is_named() -> None:
         {"tools": [print]},
         {"messages": user("hi")},
     ],
-    ids=str,
 )
 async def test_a_request_takes_no_field_of_a_wrong_kind(change: dict[str, Any]) -> None:
     async def meddle(request: Any, call_next: Any) -> Any:

@@ -58,7 +58,6 @@ class Called:
         (Asked(), ["q 2"]),
         (Called(), ["q"]),
     ],
-    ids=repr,
 )
 async def test_whatever_searches_is_asked_in_its_own_way(source: Any, found: list[str]) -> None:
     assert [one.text for one in await as_retriever(source).retrieve("q", 2)] == found
@@ -73,7 +72,6 @@ async def test_whatever_searches_is_asked_in_its_own_way(source: Any, found: lis
         (iter(("a", Document("b"), "c")), ["a", "b"]),
         (["", " \n", "kept"], ["kept"]),
     ],
-    ids=repr,
 )
 async def test_whatever_it_gives_becomes_documents(gives: Any, found: list[str]) -> None:
     retriever = as_retriever(lambda query: gives)
