@@ -122,24 +122,21 @@ ANSWERED: Final[dict[str, str]] = {}
 
 
 class Coverage:
-    """Which ids the collected tests cite.
-
-    Attributes:
-        unknown: one sentence for each citation of an id that does not exist.
-    """
+    """Which ids the collected tests cite."""
 
     def __init__(self) -> None:
         self._cited: set[str] = set()
-        self.unknown: list[str] = []
 
-    def cite(self, kind: str, cited: str, test: str) -> None:
-        """Notes that a test cites an id. `kind` is the marker's name: `rule` or `behaviour`."""
-        if cited in (RULES if kind == "rule" else BEHAVIOURS):
-            self._cited.add(cited)
-        else:
-            self.unknown.append(
-                f"{test} cites {cited!r}, and tests/behaviours.py has no such {kind}."
-            )
+    def cite(self, kind: str, cited: str, test: str) -> str | None:
+        """Notes that a test cites an id. `kind` is the marker's name: `rule` or `behaviour`.
+
+        Returns:
+            a sentence where the id does not exist.
+        """
+        if cited not in (RULES if kind == "rule" else BEHAVIOURS):
+            return f"{test} cites {cited!r}, and tests/behaviours.py has no such {kind}."
+        self._cited.add(cited)
+        return None
 
     def lines(self) -> list[str]:
         """How many ids are covered, then each that is not, with what it is about or why."""

@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 from collections.abc import Generator, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -39,7 +40,10 @@ class Complaints(logging.Handler):
 
 
 _complaints = Complaints()
-_coverage = pytest.StashKey[Coverage]()
+_told = pytest.StashKey[tuple[list[str], list[str]]]()
+"""What was left out, and what is covered."""
+_misquote = pytest.StashKey[str]()
+"""What a test cites that does not exist."""
 
 
 def pytest_configure() -> None:
@@ -110,31 +114,55 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Gathers the ids that tests cite. An id that does not exist stops the run. What needs a server
-    or a program that is not there is left out, but not in CI.
+    """Gathers the ids that tests cite. What needs a server or a program that is not there is left
+    out, but not in CI.
     """
     if not IN_CI:
         needs.leave_out(config, items)
-    coverage = config.stash[_coverage] = Coverage()
+    coverage = Coverage()
     for item in items:
         for marker in item.iter_markers():
             if marker.name in ("rule", "behaviour"):
                 for cited in marker.args:
-                    coverage.cite(marker.name, cited, item.nodeid)
-    if coverage.unknown:
-        raise pytest.UsageError(*coverage.unknown)
+                    if fault := coverage.cite(marker.name, cited, item.nodeid):
+                        item.stash[_misquote] = fault
+    config.stash[_told] = (needs.lines(config), coverage.lines())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Fails a test that cites what does not exist."""
+    if _misquote in item.stash:
+        pytest.fail(item.stash[_misquote], pytrace=False)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Where several processes share the tests, each has collected all, and their parent none."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None and _told in session.config.stash:
+        output["told"] = session.config.stash[_told]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Hears it from such a process."""
+    if told := getattr(node, "workeroutput", {}).get("told"):
+        node.config.stash[_told] = told
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
     """Prints what was missing, and what is covered, when the run was not narrowed."""
-    for line in needs.lines(config):
+    if _told not in config.stash:
+        return
+    left_out, covered = config.stash[_told]
+    for line in left_out:
         terminalreporter.line(line)
     narrowed = config.option.keyword or config.option.markexpr
     whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not narrowed
-    if not whole or _coverage not in config.stash:
+    if not whole:
         return
     terminalreporter.section("covered")
-    for line in config.stash[_coverage].lines():
+    for line in covered:
         terminalreporter.line(line)

@@ -18,12 +18,19 @@ ELSEWHERE = "192.0.2.1"
 """An address that is reserved for documentation, and belongs to nobody."""
 
 
-def pytest_run(test: Path, text: str, **env: str) -> tuple[int, str]:
+def pytest_run(test: Path, text: str, *options: str, **env: str) -> tuple[int, str]:
     test.write_text(text)
     done = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider"),
-            *("-c", str(ROOT / "pyproject.toml"), "--rootdir", str(test.parent), str(test)),
+            *(
+                "-c",
+                str(ROOT / "pyproject.toml"),
+                "--rootdir",
+                str(test.parent),
+                *options,
+                str(test),
+            ),
         ],
         cwd=ROOT,
         env={**os.environ, **env},
@@ -117,11 +124,22 @@ def test_what_asyncio_complains_of_fails_the_test(
     assert complaint in output
 
 
+@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["alone", "shared"])
+def test_what_is_left_out_is_told_also_where_processes_share_the_tests(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    text = "def test_a(server): ...\ndef test_b(): ...\n"
+    code, output = pytest_run(tmp_path / "test_a.py", text, *options, CI="", RETINUE_POSTGRES="")
+    assert code == 0, output
+    assert "1 tests of PostgreSQL were left out: RETINUE_POSTGRES names no server" in output
+    assert "1 passed" in output
+
+
 @pytest.mark.parametrize(("kind", "cited"), [("rule", "R-LOOP-99"), ("behaviour", "R-LOOP-1")])
-def test_an_id_that_does_not_exist_stops_the_run(tmp_path: Path, kind: str, cited: str) -> None:
+def test_a_test_that_cites_what_does_not_exist_fails(tmp_path: Path, kind: str, cited: str) -> None:
     text = f"import pytest\n\n@pytest.mark.{kind}('{cited}')\ndef test_a(): pass\n"
     code, output = pytest_run(tmp_path / "test_a.py", text)
-    assert code == pytest.ExitCode.USAGE_ERROR
+    assert code == pytest.ExitCode.TESTS_FAILED
     assert f"test_a.py::test_a cites '{cited}'" in output
 
 
