@@ -12,7 +12,7 @@ from retinue.models.scripted import Step
 
 Opening = Callable[..., Awaitable[Durable]]
 
-BOUND: Final = 10.0
+BOUND: Final = 30.0
 """Seconds after which a wait has failed, on the slowest machine."""
 
 USED: Final = Usage(input=10, output=1)

@@ -11,7 +11,7 @@ from retinue.chains.events import Event
 from retinue.models.scripted import Say, Scripted, call
 from retinue.stores import InMemory
 
-BOUND: Final = 10.0
+BOUND: Final = 30.0
 """Seconds after which a wait has failed, on the slowest machine."""
 
 

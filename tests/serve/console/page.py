@@ -10,7 +10,7 @@ from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Locato
 
 from tests.serve.scenes import within
 
-BOUND: Final = 10_000
+BOUND: Final = 20_000
 """Milliseconds after which a wait has failed, on the slowest machine."""
 
 expect.set_options(timeout=BOUND)

@@ -120,11 +120,12 @@ async def test_a_worker_notices_a_gateway_that_vanishes_without_a_word() -> None
         running = asyncio.create_task(alone.run())
         try:
             await within(alone.attached.wait())
-            reading = asyncio.create_task(all_of(aiter(await one.dispatcher.start(job()))))
+            stream = aiter(await one.dispatcher.start(job()))
+            await within(anext(stream))  # else another worker might begin it
             await within(stuck.asked.wait())
             frail.freeze()
             await within(stuck.stopped.wait())
-            assert (await within(reading))[-1].status == "failed"
+            assert (await all_of(stream))[-1].status == "failed"
         finally:
             await alone.close()
             running.cancel()
