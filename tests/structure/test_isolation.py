@@ -76,14 +76,18 @@ def test_this_machine_is_within_reach() -> None:
             assert client.getpeername() == ("127.0.0.1", port)
 
 
+ways = pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["alone", "shared"])
+"""In one process, and in two as `make test` does."""
+
 SKIPS = "import pytest\n\ndef test_a():\n    pytest.skip('tired')\n"
 EXPECTED = "import pytest\n\n@pytest.mark.xfail\ndef test_a():\n    assert False\n"
 MODULE = "import pytest\n\npytest.skip('tired', allow_module_level=True)\n"
 
 
+@ways
 @pytest.mark.parametrize("text", [SKIPS, EXPECTED, MODULE], ids=["skip", "expected", "module"])
-def test_a_skip_fails_the_run_in_ci(tmp_path: Path, text: str) -> None:
-    code, output = pytest_run(tmp_path / "test_a.py", text, CI="true")
+def test_a_skip_fails_the_run_in_ci(tmp_path: Path, text: str, options: tuple[str, ...]) -> None:
+    code, output = pytest_run(tmp_path / "test_a.py", text, *options, CI="true")
     assert code != 0
     assert "was skipped; in CI every test runs" in output
 
@@ -124,10 +128,8 @@ def test_what_asyncio_complains_of_fails_the_test(
     assert complaint in output
 
 
-@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["alone", "shared"])
-def test_what_is_left_out_is_told_also_where_processes_share_the_tests(
-    tmp_path: Path, options: tuple[str, ...]
-) -> None:
+@ways
+def test_what_is_left_out_is_told(tmp_path: Path, options: tuple[str, ...]) -> None:
     text = "def test_a(server): ...\ndef test_b(): ...\n"
     code, output = pytest_run(tmp_path / "test_a.py", text, *options, CI="", RETINUE_POSTGRES="")
     assert code == 0, output
