@@ -10,8 +10,8 @@ AGUI_READY := $(AGUI)/node_modules/.package-lock.json
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
-# Tests start hundreds of processes, and figures are of an installed package: neither may compile
-# everything at each start.
+# Python may keep what it compiles: tests start hundreds of processes, and what is measured is an
+# installed package.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo chat test check format bench headline stubs changelog lock clean

@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 from collections.abc import Generator, Iterator
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -46,13 +47,18 @@ _misquote = pytest.StashKey[str]()
 """What a test cites that does not exist."""
 
 
+def _do_nothing(number: int, frame: FrameType | None) -> None:
+    """A handler of a signal."""
+
+
 def pytest_configure() -> None:
     # Tests inherit that Ctrl-C is ignored where a script runs them in the background, and that a
-    # lost terminal is under nohup; so would the processes that they start and signal.
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
-        if signal.getsignal(number) is signal.SIG_IGN:
-            ends = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
-            signal.signal(number, ends)
+    # lost terminal is under nohup; so would the processes that they start and signal. A handler
+    # that does nothing keeps this run alive, and is not inherited.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, _do_nothing)
     logging.getLogger("asyncio").addHandler(_complaints)
 
 
@@ -153,7 +159,7 @@ def pytest_testnodedown(node: Any) -> None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Prints what was missing, and what is covered, when the run was not narrowed."""
+    """Prints what was missing and, when the run was not narrowed, what is covered."""
     if _told not in config.stash:
         return
     left_out, covered = config.stash[_told]

@@ -1,9 +1,11 @@
-"""What some tests need of the machine: servers, which a variable names, and programs. Without them
-these tests are left out, which the run says; in CI they fail.
+"""What some tests need of the machine: servers, which a variable names, programs, and a package
+that has no wheel for some. Without them these tests are left out, which the run says; in CI they
+fail.
 """
 
 import os
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
@@ -91,6 +93,25 @@ class Program(NamedTuple):
         return next(path for name in self.commands if (path := shutil.which(name)))
 
 
+class Package(NamedTuple):
+    """A package of Python.
+
+    Attributes:
+        name: what is tested with it.
+        fixture: the fixture that uses it.
+        module: what it is imported as.
+    """
+
+    name: str
+    fixture: str
+    module: str
+
+    @property
+    def lack(self) -> str:
+        """See `Needed`."""
+        return "" if find_spec(self.module) else f"there is no {self.module} for this Python"
+
+
 POSTGRES: Final = Server("PostgreSQL", "server", "RETINUE_POSTGRES", ".ci/with-postgres")
 REDIS: Final = Server("Redis", "redis_server", "RETINUE_REDIS", ".ci/with-redis")
 CHROMIUM: Final = Program(
@@ -106,6 +127,7 @@ AGUI_CLIENT: Final = Program(
     "on Debian: apt-get install nodejs npm; then make test, with npm's registry in reach",
     Path(__file__).parent / "serve/agui_client/node_modules",
 )
+ROTEL: Final = Package("a collector of OpenTelemetry", "collector", "rotel")
 
 _left_out = pytest.StashKey[list[tuple[Needed, int]]]()
 
@@ -113,7 +135,7 @@ _left_out = pytest.StashKey[list[tuple[Needed, int]]]()
 def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Takes the tests away that need what is not there."""
     counts = config.stash[_left_out] = []
-    every: tuple[Needed, ...] = (POSTGRES, REDIS, CHROMIUM, AGUI_CLIENT)
+    every: tuple[Needed, ...] = (POSTGRES, REDIS, CHROMIUM, AGUI_CLIENT, ROTEL)
     for needed in every:
         if not needed.lack:
             continue

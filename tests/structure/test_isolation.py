@@ -23,14 +23,9 @@ def pytest_run(test: Path, text: str, *options: str, **env: str) -> tuple[int, s
     done = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider"),
-            *(
-                "-c",
-                str(ROOT / "pyproject.toml"),
-                "--rootdir",
-                str(test.parent),
-                *options,
-                str(test),
-            ),
+            *("-c", str(ROOT / "pyproject.toml"), "--rootdir", str(test.parent)),
+            *options,
+            str(test),
         ],
         cwd=ROOT,
         env={**os.environ, **env},
@@ -137,10 +132,13 @@ def test_what_is_left_out_is_told(tmp_path: Path, options: tuple[str, ...]) -> N
     assert "1 passed" in output
 
 
+@ways
 @pytest.mark.parametrize(("kind", "cited"), [("rule", "R-LOOP-99"), ("behaviour", "R-LOOP-1")])
-def test_a_test_that_cites_what_does_not_exist_fails(tmp_path: Path, kind: str, cited: str) -> None:
+def test_a_test_that_cites_what_does_not_exist_fails(
+    tmp_path: Path, kind: str, cited: str, options: tuple[str, ...]
+) -> None:
     text = f"import pytest\n\n@pytest.mark.{kind}('{cited}')\ndef test_a(): pass\n"
-    code, output = pytest_run(tmp_path / "test_a.py", text)
+    code, output = pytest_run(tmp_path / "test_a.py", text, *options)
     assert code == pytest.ExitCode.TESTS_FAILED
     assert f"test_a.py::test_a cites '{cited}'" in output
 

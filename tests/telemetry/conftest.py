@@ -1,5 +1,5 @@
 """A fresh SDK for each test, and the collector that some tests need: rotel, a wheel for Linux and
-macOS. Elsewhere these tests are left out, which the run says; in CI they fail.
+macOS (`tests.needs` says where these tests are left out).
 """
 
 import signal
@@ -12,33 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import IN_CI
 from tests.telemetry.traces import Traces
 
 SECONDS = 10.0
 """How long the collector may take to start or to stop."""
-
-_left_out = pytest.StashKey[int]()
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what cannot run here."""
-    if IN_CI or find_spec("rotel") is not None:
-        return
-    here = [item for item in items if item.path.parent == Path(__file__).parent]
-    missing = [item for item in here if "collector" in getattr(item, "fixturenames", ())]
-    items[:] = [item for item in items if item not in missing]
-    config.stash[_left_out] = len(missing)
-    config.hook.pytest_deselected(items=missing)
-
-
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    """Says what was left out, and why."""
-    count = config.stash.get(_left_out, 0)
-    if count:
-        terminalreporter.line(f"{count} tests with a collector were left out: there is no rotel.")
 
 
 @pytest.fixture

@@ -73,7 +73,9 @@ async def test_turns_model_calls_and_tools_are_timed_apart(traces: Traces, way: 
 async def test_a_span_is_as_long_as_its_metric_says(traces: Traces, way: Way) -> None:
     scripted = model(call("search", query="x"), "done")
     await way(Agent(scripted, tools=[search], advisors=[traces.telemetry()]), "go")
-    for told, point in traces.points(DURATION):
+    points = traces.points(DURATION)
+    assert len(points) == 3
+    for told, point in points:
         spans = traces.all(told["gen_ai.operation.name"])
         lengths = [(span.end_time or 0) - (span.start_time or 0) for span in spans]
         assert point.sum == pytest.approx(sum(lengths) / 1e9, rel=1e-9)

@@ -56,7 +56,9 @@ async def test_a_hung_sync_tool_is_given_up_and_can_see_that_it_was() -> None:
     (alone,) = await outcomes(Concurrent(), Asked(stuck))
     assert alone.failure == "transient"
     assert await asyncio.to_thread(ended.wait, PATIENCE)
+    assert saw.is_set()
     ended.clear()
+    saw.clear()
     both = await outcomes(Concurrent(), Asked(stuck), Asked(nested))
     assert texts(both)[1] == "false"
     assert saw.is_set()

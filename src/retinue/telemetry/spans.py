@@ -68,7 +68,8 @@ class Recorder:
 class Stopwatch:
     """Runs from when it is made. Its span's length and its metrics are read from it alone.
 
-    So they agree to the nanosecond, and no correction of the machine's clock shows in either.
+    So they agree to the nanosecond, and no correction of the machine's clock makes them longer or
+    shorter.
 
     Attributes:
         began: when it was made, in nanoseconds since 1970.

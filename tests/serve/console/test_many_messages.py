@@ -37,7 +37,7 @@ _UP = """async () => {
 }"""
 
 
-async def test_five_thousand_messages_open_at_once_and_stay_light(pages: Opener) -> None:
+async def test_five_thousand_messages_open_at_the_last_and_stay_light(pages: Opener) -> None:
     store = InMemory()
     for number in range(2_500):
         answer = f"Answer **{number}**:\n\n- one `a`\n- two\n\n```py\nx = {number}\n```"

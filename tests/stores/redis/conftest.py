@@ -1,4 +1,4 @@
-"""A store in the Redis server, and servers that a test has for itself."""
+"""A store in a Redis server, and servers that a test has for itself."""
 
 import contextlib
 import uuid
@@ -10,6 +10,17 @@ import redis
 
 from retinue.stores import Redis
 from tests.stores.redis.servers import OwnServer
+
+
+@pytest.fixture(scope="session")
+def redis_server(redis_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """One for the tests of this process alone: some count its connections and calls, or cut all of
+    them. That of all tests says whether there can be any.
+    """
+    with OwnServer(tmp_path_factory.mktemp("redis")) as server:
+        password = uuid.uuid4().hex
+        server.does("CONFIG", "SET", "requirepass", password)
+        yield f"redis://:{password}@127.0.0.1:{server.port}/0"
 
 
 @pytest.fixture
