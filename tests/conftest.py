@@ -51,13 +51,15 @@ def _do_nothing(number: int, frame: FrameType | None) -> None:
     """A handler of a signal."""
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     # Tests inherit that Ctrl-C is ignored where a script runs them in the background, and that a
     # lost terminal is under nohup; so would the processes that they start and signal. A handler
-    # that does nothing keeps this run alive, and is not inherited.
+    # that does nothing keeps this run alive, and is not inherited: a process that shares the tests
+    # has one always, and ends with its parent.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    shares = hasattr(config, "workerinput")
+    if shares or signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, _do_nothing)
     logging.getLogger("asyncio").addHandler(_complaints)
 
@@ -143,7 +145,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Where several processes share the tests, each has collected all, and their parent none."""
+    """Sends the parent what there is to tell: where processes share the tests, it collects none."""
     output = getattr(session.config, "workeroutput", None)
     if output is not None and _told in session.config.stash:
         output["told"] = session.config.stash[_told]
@@ -151,7 +153,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Hears it from such a process."""
+    """Takes it from a process that has ended."""
     if told := getattr(node, "workeroutput", {}).get("told"):
         node.config.stash[_told] = told
 

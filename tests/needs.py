@@ -109,7 +109,11 @@ class Package(NamedTuple):
     @property
     def lack(self) -> str:
         """See `Needed`."""
-        return "" if find_spec(self.module) else f"there is no {self.module} for this Python"
+        return (
+            ""
+            if find_spec(self.module)
+            else f"{self.module} is not installed; make test installs it where it has a wheel"
+        )
 
 
 POSTGRES: Final = Server("PostgreSQL", "server", "RETINUE_POSTGRES", ".ci/with-postgres")

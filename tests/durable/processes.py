@@ -13,9 +13,9 @@ from typing import Any
 from tests.durable.worker import TURN
 from tests.structure.sources import ROOT
 
-SECONDS = 20.0
-"""How long a turn may take from the death of its worker: a third of a second to a beat, the lease
-of 0.6 s, a second until the queue is read, and the turn itself, on a machine as busy as any."""
+SECONDS = 10.0
+"""How long a turn may take from the death of its worker: with its lease of 0.6 s some two seconds,
+and more on a busy machine, but less than it takes by the lease that is usual."""
 
 
 class Worker:

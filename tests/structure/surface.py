@@ -46,8 +46,8 @@ def fresh_import(src: Path, package: str = "retinue") -> dict[str, Any]:
         `seconds` of CPU, the top-level modules `loaded`, the names in `all`, the `stray` public
         names that are there, and those of `all` that are `missing`.
     """
-    compiled = "PYTHONDONTWRITEBYTECODE"
-    kept = {name: value for name, value in os.environ.items() if name != compiled}
+    forbids = "PYTHONDONTWRITEBYTECODE"
+    kept = {name: value for name, value in os.environ.items() if name != forbids}
     done = subprocess.run(
         [sys.executable, "-c", _REPORT.format(package=package)],
         env={**kept, "PYTHONPATH": str(src)},

@@ -15,7 +15,7 @@ from tests.stores.redis.servers import OwnServer
 @pytest.fixture(scope="session")
 def redis_server(redis_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """One for the tests of this process alone: some count its connections and calls, or cut all of
-    them. That of all tests says whether there can be any.
+    them. It asks for the shared one only so that these tests are left out with it.
     """
     with OwnServer(tmp_path_factory.mktemp("redis")) as server:
         password = uuid.uuid4().hex
