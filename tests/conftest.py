@@ -43,8 +43,8 @@ class Complaints(logging.Handler):
 _complaints = Complaints()
 _told = pytest.StashKey[tuple[list[str], list[str]]]()
 """What was left out, and what is covered."""
-_misquote = pytest.StashKey[str]()
-"""What a test cites that does not exist."""
+_misquotes = pytest.StashKey[list[str]]()
+"""A sentence for each thing that a test cites and that does not exist."""
 
 
 def _do_nothing(number: int, frame: FrameType | None) -> None:
@@ -129,19 +129,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         needs.leave_out(config, items)
     coverage = Coverage()
     for item in items:
+        faults = item.stash[_misquotes] = []
         for marker in item.iter_markers():
             if marker.name in ("rule", "behaviour"):
                 for cited in marker.args:
                     if fault := coverage.cite(marker.name, cited, item.nodeid):
-                        item.stash[_misquote] = fault
+                        faults.append(fault)
     config.stash[_told] = (needs.lines(config), coverage.lines())
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Fails a test that cites what does not exist."""
-    if _misquote in item.stash:
-        pytest.fail(item.stash[_misquote], pytrace=False)
+    if faults := item.stash[_misquotes]:
+        pytest.fail("\n".join(faults), pytrace=False)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -1,6 +1,6 @@
 """What some tests need of the machine: servers, which a variable names, programs, and a package
-that has no wheel for some. Without them these tests are left out, which the run says; in CI they
-fail.
+that has no wheel for some machines. Without them these tests are left out, which the run says; in
+CI they fail.
 """
 
 import os
@@ -109,11 +109,9 @@ class Package(NamedTuple):
     @property
     def lack(self) -> str:
         """See `Needed`."""
-        return (
-            ""
-            if find_spec(self.module)
-            else f"{self.module} is not installed; make test installs it where it has a wheel"
-        )
+        if find_spec(self.module):
+            return ""
+        return f"{self.module} is not installed; make test installs it where it has a wheel"
 
 
 POSTGRES: Final = Server("PostgreSQL", "server", "RETINUE_POSTGRES", ".ci/with-postgres")

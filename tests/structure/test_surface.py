@@ -18,8 +18,8 @@ def test_importing_the_package_loads_no_library_of_a_provider_server_or_database
 
 
 def test_importing_the_package_is_quick() -> None:
-    tries = (fresh_import(SRC)["seconds"] for _ in range(10))  # the first may have to compile
-    assert any(seconds <= IMPORT_SECONDS for seconds in tries)
+    fresh_import(SRC)  # which may have to compile
+    assert min(fresh_import(SRC)["seconds"] for _ in range(8)) <= IMPORT_SECONDS
 
 
 def test_public_things_have_docstrings() -> None:

@@ -69,7 +69,7 @@ class Stopwatch:
     """Runs from when it is made. Its span's length and its metrics are read from it alone.
 
     So they agree to the nanosecond, and no correction of the machine's clock makes them longer or
-    shorter.
+    shorter. Where the span stands beside others follows that clock.
 
     Attributes:
         began: when it was made, in nanoseconds since 1970.

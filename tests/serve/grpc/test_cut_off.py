@@ -121,7 +121,7 @@ async def test_a_worker_notices_a_gateway_that_vanishes_without_a_word() -> None
         try:
             await within(alone.attached.wait())
             stream = aiter(await one.dispatcher.start(job()))
-            await within(anext(stream))  # else it would wait for another worker
+            await within(anext(stream))  # else the gateway waits for another worker
             await within(stuck.asked.wait())
             frail.freeze()
             await within(stuck.stopped.wait())
