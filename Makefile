@@ -25,9 +25,10 @@ demo: $(READY) ## Show what retinue does, on a small model on this machine
 chat: $(READY) ## Talk to a model in the terminal
 	$(BIN)/retinue chat
 
-# Two processes share the tests, file by file. More would be more servers and browsers at once.
+# Two processes share the tests, file by file, the long ones not last. More processes would be more
+# servers and browsers at once.
 test: $(READY) $(AGUI_READY) ## Run all tests
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 check: $(READY) ## Lint, formatting, types
 	$(BIN)/ruff check .

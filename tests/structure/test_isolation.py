@@ -71,8 +71,8 @@ def test_this_machine_is_within_reach() -> None:
             assert client.getpeername() == ("127.0.0.1", port)
 
 
-ways = pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["alone", "shared"])
-"""In one process, and in two as `make test` does."""
+ways = pytest.mark.parametrize("options", [(), ("-n", "1")], ids=["alone", "apart"])
+"""In the process that reports, and in another one as by `make test`."""
 
 SKIPS = "import pytest\n\ndef test_a():\n    pytest.skip('tired')\n"
 EXPECTED = "import pytest\n\n@pytest.mark.xfail\ndef test_a():\n    assert False\n"
